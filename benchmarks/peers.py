@@ -170,7 +170,7 @@ class Run:
 
     def probe(self, threads: int) -> Limits:
         """The machine's limits now."""
-        (found,) = self.prober.limits((threads,), rounds=1)
+        found = self.prober.limits(threads, rounds=1)
         self.limits.setdefault(threads, []).append(found)
         return found
 
@@ -437,7 +437,7 @@ def main() -> int:
     print(", ".join(f"{engine} {version}" for engine, version in run.versions.items()),
           f"; {time.perf_counter() - start:.0f} s", sep="")  # fmt: skip
     if run.arguments.json:
-        limits = {n: middle(all_of).to_json() for n, all_of in run.limits.items()}
+        limits = {n: vars(middle(all_of)) for n, all_of in run.limits.items()}
         found = {"limits": limits, "versions": run.versions, "numerics": run.arguments.numerics,
                  "rows": [row.to_json() for row in run.rows],
                  "skipped": [[*key, why] for key, why in run.skipped.items()],

@@ -131,7 +131,7 @@ def test_statements_are_measured_and_shown(program: oic.Synthesizer, executor: C
 
 def test_limits_are_measured() -> None:
     prober = Prober()
-    (found,) = prober.limits((2,), rounds=1)
+    found = prober.limits(2, rounds=1)
     assert found.read > 1e8 and found.f32 > 1e8 and found.int8 >= 0 and 0 < prober.clock() < 1e-3
     assert all(prober.peak(unit) >= 0 for unit in UNITS)
     assert spread([1.0, 2.0, 3.0]) == (2.0, 0.5) and spread([1.0, 1.0, 1.0, 1.0]) == (1.0, 0.0)

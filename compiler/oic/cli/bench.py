@@ -32,7 +32,7 @@ def bench(
     given = bench_inputs(program.module, face.entry(entry), extents, given_inputs(face, inputs))
     maker = compiled_program(program, profiled=True).build(folder)
     prober = Prober()
-    (limits,) = prober.limits((program.settings.threads,))
+    limits = prober.limits(program.settings.threads)
     with maker.make_executor() as executor:
         assert isinstance(executor, CompiledExecutor)
         found = measured(executor, entry, given, steps, limits, prober.clock(), advance, after)

@@ -77,6 +77,7 @@ class Sessions:
         self.reference = Machine(module, compiled)
         self.others = [PerturbedMachine(module, seed) for seed in range(runs)]
         self.executor = executor
+        self.states = [op.symbol for op in module.states()]
         self.copies: list[bytes] = []  # of the reference, of the others, of the library
         self.opened: Executor | None = None  # the library's session, if it is not the one given
 
@@ -125,8 +126,7 @@ class Sessions:
 
     def alike(self) -> bool:
         """What is saved is the same, unless rounding makes variables differ."""
-        names = [op.symbol for op in self.module.states()]
-        values = ((self.reference.fetch_state(name), self.executor.fetch(name)) for name in names)
+        values = ((self.reference.fetch_state(name), self.executor.fetch(name)) for name in self.states)
         apart = any(a.tobytes() != b.tobytes() for a, b in values)
         return apart or self.reference.save() == self.executor.save()
 

@@ -125,16 +125,15 @@ def compare(
     compiled  what the library is made of, if it is one: what is refused late there (`Machine`)
     """
     sessions = Sessions(module, executor, RUNS, another, compiled)
-    sides = _Sides(module, sessions)
     verdict = Verdict()
     start: bytes | None = None
     taken: list[Run] = []  # from there
     try:
         for number, run in enumerate(runs):
             taken.append(run)
-            sides.act(number, run.before, verdict)
+            _act(sessions, number, run.before, verdict)
             if verdict.equal:
-                sides.step(number, run, verdict)
+                _step(sessions, number, run, verdict)
                 verdict.steps += 1
             if advance is not None:
                 advance(number)
@@ -182,7 +181,7 @@ def _again(machine: Machine, start: bytes | None, runs: list[Run], found: Differ
     status: str | None = None
     for run in runs:
         kept.act(machine, run.before)
-        outputs, status = _outcome(lambda r=run: machine.step(r.entry, r.inputs))  # type: ignore[misc]
+        outputs, status = _outcome(machine.step, run.entry, run.inputs)
         if machine.broken:
             machine.reset()
     if status is not None or found.variable in ("status", "saved state"):
@@ -190,86 +189,71 @@ def _again(machine: Machine, start: bytes | None, runs: list[Run], found: Differ
     return outputs[found.variable] if found.variable in outputs else machine.fetch_state(found.variable)
 
 
-class _Sides:
-    """The reference, its perturbed companions and the library."""
+def _act(sessions: Sessions, number: int, what: str, verdict: Verdict) -> None:
+    """What a run wants done before its step; both sides save the same and load what either saved."""
+    if not what:
+        return
+    try:
+        sessions.act(what)
+        wrong = "" if sessions.alike() else "other bytes"
+    except StepError as error:
+        wrong = error.status
+    verdict.acts[what] += 1
+    if wrong:
+        verdict.difference = Difference(number, "saved state", (), what, wrong)
 
-    def __init__(self, module: Module, sessions: Sessions) -> None:
-        self.sessions = sessions
-        self.states = [op.symbol for op in module.states()]
 
-    def act(self, number: int, what: str, verdict: Verdict) -> None:
-        """What a run wants done before its step; both sides save the same and load what either saved."""
-        if not what:
+def _step(sessions: Sessions, number: int, run: Run, verdict: Verdict) -> None:
+    reference, executor = sessions.reference, sessions.executor
+    expected, status = _outcome(reference.step, run.entry, run.inputs)
+    actual, refused = _outcome(lambda: executor.step(run.entry, **run.inputs))
+    if status != refused:
+        verdict.difference = Difference(number, "status", (), status or "OIC_OK", refused or "OIC_OK")
+        return
+    perturbed = [_outcome(machine.step, run.entry, run.inputs)[0] for machine in sessions.others]
+    if status is not None:
+        verdict.refusals += 1
+        verdict.statuses[status] += 1
+        spoiled = _outcome(executor.save)[1] is not None  # after an effect (SPEC, 8.6): it wants to be reset
+        if spoiled != reference.broken:
+            words = ["left as it was", "left changed"]
+            verdict.difference = Difference(number, "state", (), words[reference.broken], words[spoiled])
             return
-        wrong = ""
-        try:
-            self.sessions.act(what)
-            wrong = "" if self.sessions.alike() else "other bytes"
-        except StepError as error:
-            wrong = error.status
-        verdict.acts[what] += 1
-        if wrong:
-            verdict.difference = Difference(number, "saved state", (), what, wrong)
+        if spoiled:
+            verdict.spoiled += 1
+            sessions.reset()
+            return
+    for name in expected:
+        versions = [s[name] for s in perturbed if name in s]
+        _check(number, name, expected[name], actual[name], versions, verdict)
+    for name in sessions.states:
+        versions = [m.fetch_state(name) for m in sessions.others]
+        _check(number, name, reference.fetch_state(name), executor.fetch(name), versions, verdict)
 
-    def step(self, number: int, run: Run, verdict: Verdict) -> None:
-        reference, executor = self.sessions.reference, self.sessions.executor
-        expected, status = _outcome(lambda: reference.step(run.entry, run.inputs))
-        actual, refused = _outcome(lambda: executor.step(run.entry, **run.inputs))
-        if status != refused:
-            verdict.difference = Difference(number, "status", (), status or "OIC_OK", refused or "OIC_OK")
-            return
-        perturbed = []
-        for machine in self.sessions.others:
-            found, _ = _outcome(lambda m=machine: m.step(run.entry, run.inputs))  # type: ignore[misc]
-            perturbed.append(found)
-        if status is not None:
-            verdict.refusals += 1
-            verdict.statuses[status] += 1
-            spoiled = _outcome(executor.save)[1] is not None  # after an effect (SPEC, 8.6): it wants to be reset
-            if spoiled != reference.broken:
-                words = ["left as it was", "left changed"]
-                verdict.difference = Difference(number, "state", (), words[reference.broken], words[spoiled])
-                return
-            if spoiled:
-                verdict.spoiled += 1
-                self.sessions.reset()
-                return
-        for name in expected:
-            versions = [s[name] for s in perturbed if name in s]
-            self.check(number, name, expected[name], actual[name], versions, verdict)
-        for name in self.states:
-            versions = [m.fetch_state(name) for m in self.sessions.others]
-            one, two = reference.fetch_state(name), executor.fetch(name)
-            self.check(number, name, one, two, versions, verdict)
 
-    def check(
-        self, number: int, name: str, one: Array, two: Array, versions: list[Array], verdict: Verdict
-    ) -> None:
-        """Compare one variable; records the first difference and the worst error."""
-        if verdict.difference is not None:
-            return
-        if name not in verdict.variables:
-            verdict.variables.append(name)
-        verdict.compared += one.size
-        if one.shape != two.shape or one.dtype != two.dtype:
-            shapes = f"{one.dtype}{list(one.shape)}", f"{two.dtype}{list(two.shape)}"
-            verdict.difference = Difference(number, name, (), *shapes)
-            return
-        same = [v for v in versions if v.shape == one.shape]
-        error, allowed = differences(one, two, same)
-        if error.size:
-            with np.errstate(all="ignore"):
-                part = np.where(error > 0, error / allowed, 0.0)
-            wrong = ~(error <= allowed)
-            if wrong.any():
-                at = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), one.shape))
-                verdict.difference = Difference(
-                    number, name, at, one[at].item(), two[at].item(),
-                    float(error[at] / max(_ulp(one)[at], 5e-324)), float(allowed[at]),
-                )  # fmt: skip
-                return
-            if _is_float(one):
-                verdict.worst = max(verdict.worst, float(part.max()))
+def _check(number: int, name: str, one: Array, two: Array, versions: list[Array], verdict: Verdict) -> None:
+    """Compare one variable; records the first difference and the worst error."""
+    if verdict.difference is not None:
+        return
+    if name not in verdict.variables:
+        verdict.variables.append(name)
+    verdict.compared += one.size
+    if one.shape != two.shape or one.dtype != two.dtype:
+        shapes = f"{one.dtype}{list(one.shape)}", f"{two.dtype}{list(two.shape)}"
+        verdict.difference = Difference(number, name, (), *shapes)
+        return
+    error, allowed = differences(one, two, [v for v in versions if v.shape == one.shape])
+    wrong = ~(error <= allowed)
+    if wrong.any():
+        at = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), one.shape))
+        verdict.difference = Difference(
+            number, name, at, one[at].item(), two[at].item(),
+            float(error[at] / max(_ulp(one)[at], 5e-324)), float(allowed[at]),
+        )  # fmt: skip
+    elif _is_float(one):
+        with np.errstate(all="ignore"):
+            part = np.where(error > 0, error / allowed, 0.0)
+        verdict.worst = max(verdict.worst, float(part.max(initial=0.0)))
 
 
 def differences(one: Array, two: Array, versions: list[Array]) -> tuple[Array, Array]:
@@ -315,9 +299,9 @@ def _ulp(array: Array) -> Array:
     return np.asarray(np.maximum(2.0**exponent * dtype.spacing, dtype.smallest))
 
 
-def _outcome(call: Callable[[], Any]) -> tuple[Any, str | None]:
+def _outcome(call: Callable[..., Any], *given: object) -> tuple[Any, str | None]:
     """What a call gives, or nothing and the status of its refusal."""
     try:
-        return call(), None
+        return call(*given), None
     except StepError as error:
         return {}, error.status

@@ -51,8 +51,6 @@ def random_values(
     """Normal floats; integers from 0 or, if signed and unbounded, from -SMALL; fair booleans."""
     if dtype.is_float:
         return dtypes.store(rng.standard_normal(shape).astype(dtype.wide), dtype)
-    if dtype.kind == "bool":
-        return np.asarray(rng.integers(0, 2, shape)).astype(np.bool_)
     if dtype is dtypes.t1:
         return np.asarray(rng.integers(0, 2, shape) * 2 - 1).astype(dtype.np)
     high = dtype.high if dtype.bits < 16 else min(dtype.high, SMALL)

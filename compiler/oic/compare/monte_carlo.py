@@ -10,8 +10,6 @@ good as every other, so the sign of one that was computed is drawn.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from oic import dtypes
@@ -19,7 +17,7 @@ from oic.dtypes import Array
 from oic.ir.core import Op
 from oic.ir.module import Module
 from oic.operators.base import Operator
-from oic.operators.evaluate import operand_parts, resolved
+from oic.operators.evaluate import resolved, widened_operands
 from oic.reference.interpret import Compiled, Machine
 
 
@@ -45,8 +43,7 @@ class PerturbedMachine(Machine):
         # A bound is that of the first result, and of others of its type: the cell of an LSTM.
         if not dtype.is_float or op.results[result].type != op.results[0].type or array.size == 0:
             return array
-        inputs = [self._wide(part) for part in operand_parts(op)]
-        known = resolved(op, self.read, self.sizes)
+        inputs, known = widened_operands(op, self.read), resolved(op, self.read, self.sizes)
         bound = np.broadcast_to(np.asarray(known.tolerance(array, *inputs), np.float64), array.shape)
         plain = array.astype(np.float64)
         absent = np.isnan(plain)
@@ -57,11 +54,3 @@ class PerturbedMachine(Machine):
             found = np.where(np.isfinite(plain) & np.isfinite(error), plain + error, plain)
             found = np.where(absent, np.copysign(np.nan, self.random.uniform(-1.0, 1.0, array.shape)), found)
             return dtypes.store(found.astype(dtype.wide), dtype)
-
-    def _wide(self, part: Any) -> Any:
-        if part is None:
-            return None
-        if isinstance(part, list):
-            return [self._wide(p) for p in part]
-        held = self.read(part)
-        return held if isinstance(held, int) else dtypes.widen(held, part.dtype)

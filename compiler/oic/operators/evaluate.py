@@ -41,8 +41,7 @@ def compute(op: Op, read: ReadValue, sizes: Mapping[str, int]) -> list[Array]:
         case Fused():
             return _fused(op, read, sizes)
     assert isinstance(op, Operator), f"{op.name} has no meaning in NumPy"
-    arrays = [_widened(part, read) for part in operand_parts(op)]
-    found = apply(op, arrays, read, sizes)
+    found = apply(op, widened_operands(op, read), read, sizes)
     return [dtypes.store(a, r.dtype) for a, r in zip(found, op.results, strict=True)]
 
 
@@ -68,9 +67,9 @@ def apply(op: Operator, arrays: list[Any], read: ReadValue, sizes: Mapping[str, 
     return [np.asarray(a) for a in found]
 
 
-def operand_parts(op: Op) -> list[Value | list[Value] | None]:
-    """What the operand fields hold, in their order."""
-    return [getattr(op, key) for key, spec in op.fields.items() if spec.positional]
+def widened_operands(op: Op, read: ReadValue) -> list[Any]:
+    """What the operand fields hold, in their order, as the operator's reference takes it."""
+    return [_widened(getattr(op, key), read) for key, spec in op.fields.items() if spec.positional]
 
 
 def _widened(part: Value | list[Value] | None, read: ReadValue) -> Any:

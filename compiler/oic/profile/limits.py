@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +34,6 @@ class Limits:
     f32: float
     int8: float
     bf16: float
-
-    def to_json(self) -> dict[str, float]:
-        """As JSON."""
-        return asdict(self)
 
 
 class Prober:
@@ -73,16 +69,10 @@ class Prober:
         """Seconds that reading the clock takes."""
         return float(min(self._lib.clock_cost() for _ in range(5)))
 
-    def limits(self, threads: Sequence[int] = (1,), rounds: int = 5) -> list[Limits]:
-        """The limits of every number of threads: the best of some rounds, since other work only lowers them."""
-        return [
-            Limits(
-                n,
-                max(self.read(n) for _ in range(rounds)),
-                *(max(self.peak(unit, n) for _ in range(rounds)) for unit in UNITS),
-            )
-            for n in threads
-        ]
+    def limits(self, threads: int = 1, rounds: int = 5) -> Limits:
+        """The limits of so many threads: the best of some rounds, since other work only lowers them."""
+        read = max(self.read(threads) for _ in range(rounds))
+        return Limits(threads, read, *(max(self.peak(unit, threads) for _ in range(rounds)) for unit in UNITS))
 
 
 SIGNATURES: tuple[tuple[str, list[Any], Any], ...] = (
@@ -96,7 +86,5 @@ SIGNATURES: tuple[tuple[str, list[Any], Any], ...] = (
 def spread(values: Sequence[float]) -> tuple[float, float]:
     """The median, and half of the distance between the quartiles as a share of it."""
     middle = statistics.median(values)
-    if len(values) < 4 or not middle:
-        return middle, (max(values) - min(values)) / 2 / middle if middle else 0.0
-    low, _, high = statistics.quantiles(values, n=4)
-    return middle, (high - low) / 2 / middle
+    low, _, high = statistics.quantiles(values, n=4) if len(values) > 3 else (min(values), middle, max(values))
+    return middle, (high - low) / 2 / middle if middle else 0.0

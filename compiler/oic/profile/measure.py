@@ -11,7 +11,7 @@ import numpy as np
 from oic import dtypes
 from oic.codegen.c_module import CodePlace
 from oic.compare.inputs import random_inputs
-from oic.diagnostics import Span, StepError, fail
+from oic.diagnostics import StepError, fail
 from oic.dtypes import Array
 from oic.ir import dims
 from oic.ir.encodings import storage_of
@@ -58,9 +58,7 @@ class MeasuredStatement:
 
     def to_json(self, limits: Limits) -> dict[str, Any]:
         """As JSON."""
-        found = {name: getattr(self, name) for name in ("block", "text", "seconds", "runs", "read", "written")}
-        found |= {"operations": self.operations, "unit": self.peak(limits), "roofline": self.share(limits)}
-        return {"lines": list(self.lines), **found}
+        return vars(self) | {"unit": self.peak(limits), "roofline": self.share(limits)}
 
 
 @dataclass(frozen=True)
@@ -76,21 +74,14 @@ class Profile:
     steps: int
     seconds: float
     spread: float
-    statements: tuple[MeasuredStatement, ...]
     clock: float
     limits: Limits
+    statements: tuple[MeasuredStatement, ...]
 
     def to_json(self) -> dict[str, Any]:
         """As JSON."""
-        return {
-            "entry": self.entry,
-            "steps": self.steps,
-            "seconds": self.seconds,
-            "spread": self.spread,
-            "clock": self.clock,
-            "limits": self.limits.to_json(),
-            "statements": [s.to_json(self.limits) for s in self.statements],
-        }
+        statements = [s.to_json(self.limits) for s in self.statements]
+        return vars(self) | {"limits": vars(self.limits), "statements": statements}
 
 
 def bench_inputs(
@@ -154,7 +145,7 @@ def measured(
         for place, row in zip(executor.library.files.unit.places, np.median(counted, 0).tolist(), strict=True)
         if row[1]
     ]
-    return Profile(entry, steps, whole, apart, tuple(rows), clock, limits)
+    return Profile(entry, steps, whole, apart, clock, limits, tuple(rows))
 
 
 def _refused(error: StepError, step: int, after: int) -> StepError:
@@ -165,17 +156,11 @@ def _refused(error: StepError, step: int, after: int) -> StepError:
 
 def _statement(interface: Interface, place: CodePlace, row: list[float]) -> MeasuredStatement:
     ticks, runs, read, written, operations = row
-    spans = _statements(interface, place)
+    spans = sorted(dict.fromkeys(map(interface.statement_of, place.spans)), key=lambda s: s.start)
     text = "; ".join(" ".join(s.text.split()).rstrip("; {") for s in spans) or "checks and outputs"
     block = interface.block_of(spans[0]) or "" if spans else ""
     lines = tuple(dict.fromkeys(s.line for s in spans))
     return MeasuredStatement(block, lines, text, ticks / 1e9, runs, read, written, operations, _unit(place))
-
-
-def _statements(interface: Interface, place: CodePlace) -> list[Span]:
-    """The statements at a place, in source order."""
-    found = dict.fromkeys(interface.statement_of(span) for span in place.spans)
-    return sorted(found, key=lambda s: s.start)
 
 
 def _unit(place: CodePlace) -> str:
