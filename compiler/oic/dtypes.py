@@ -67,10 +67,6 @@ class DType:
         return f32 if self.narrow else self
 
     @property
-    def signed(self) -> bool:
-        return self.kind in ("int", "float", "ternary")
-
-    @property
     def narrow(self) -> bool:
         """A float that is computed in f32 and rounded once."""
         return self.kind == "float" and self.bits < 32
@@ -156,8 +152,7 @@ FLOATS = tuple(d for d in ALL.values() if d.is_float)
 # The classes of OPS, "Everywhere".
 FLT = frozenset(FLOATS)
 SINT = frozenset(d for d in ALL.values() if d.kind == "int")
-UINT = frozenset(d for d in ALL.values() if d.kind == "uint")
-INT = SINT | UINT
+INT = frozenset(d for d in ALL.values() if d.is_int)
 NUM = FLT | INT
 WHOLE = frozenset(d for d in INT if not d.packed)  # integers of whole bytes
 
@@ -214,7 +209,8 @@ def pack(values: Array, dtype: DType) -> NDArray[np.uint8]:
     flat = np.ascontiguousarray(values).reshape(-1)
     if not dtype.packed:
         return flat.astype(dtype.np, copy=False).view(np.uint8)
-    codes = _codes(flat, dtype)
+    whole = flat.astype(np.int64)
+    codes = whole > 0 if dtype is t1 else whole & ((1 << dtype.bits) - 1)  # a stored zero of t1 is -1, bit 0
     per = 8 // dtype.bits
     padded = np.zeros((len(codes) + per - 1) // per * per, np.uint8)
     padded[: len(codes)] = codes
@@ -240,19 +236,6 @@ def unpack(data: Array, dtype: DType, count: int) -> Array:
 def _unpacked(dtype: DType) -> NDArray[np.uint8]:
     """The elements that each byte holds, u8[256, elements a byte], as bytes of `dtype.np`."""
     shifts = np.arange(8 // dtype.bits) * dtype.bits
-    codes = (np.arange(256)[:, None] >> shifts) & ((1 << dtype.bits) - 1)
-    return _values(codes, dtype).astype(dtype.np).view(np.uint8)
-
-
-def _codes(flat: Array, dtype: DType) -> NDArray[np.uint8]:
-    values = flat.astype(np.int64)
-    if dtype is t1:
-        return (values > 0).astype(np.uint8)  # a stored zero is -1, bit 0
-    return (values & ((1 << dtype.bits) - 1)).astype(np.uint8)
-
-
-def _values(codes: NDArray[np.int64], dtype: DType) -> NDArray[np.int64]:
-    if dtype is t1:
-        return codes * 2 - 1
-    sign = 1 << (dtype.bits - 1)
-    return np.where(codes & sign, codes - (sign << 1), codes) if dtype.low < 0 else codes
+    codes = np.arange(256)[:, None] >> shifts
+    values = (codes & 1) * 2 - 1 if dtype is t1 else wrap(codes, dtype)
+    return values.astype(dtype.np).view(np.uint8)

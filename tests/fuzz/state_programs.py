@@ -139,5 +139,5 @@ def _blocks(name: str, kind: str, dtype: str) -> Iterator[str]:
 
 
 def _values(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-    drawn = rng.integers(-4 if dtype.signed else 0, 4, shape)
+    drawn = rng.integers(-4 if dtype.is_float or dtype.low < 0 else 0, 4, shape)
     return dtypes.store(np.where(drawn == 0, 1, drawn), dtype)

@@ -49,8 +49,11 @@ class HeaderBytes:
         """Refuse what takes more memory than is left."""
         self.file.charge(amount, self.field, self.offset)
 
-    def bad(self, fact: str, slug: str = "model-field") -> OicError:
+    def bad(self, slug: str, fact: str) -> OicError:
         return self.file.bad(slug, self.field, self.offset, fact)
+
+    def require(self, holds: bool, fact: str) -> None:
+        self.file.require(holds, self.field, self.offset, fact)
 
 
 @dataclass(frozen=True)
@@ -79,20 +82,19 @@ class Header:
 def read_header(source: HeaderBytes) -> Header:
     """The header of an array; its shape is not yet compared with the bytes.  Raises OicError."""
     start = source.start(12)
-    if start[:6] != b"\x93NUMPY" or len(start) < 10 or start[6] not in (1, 2, 3):
-        raise source.bad("not a .npy array of version 1, 2 or 3")
+    known = start[:6] == b"\x93NUMPY" and len(start) >= 10 and start[6] in (1, 2, 3)
+    source.require(known, "not a .npy array of version 1, 2 or 3")
     width = 2 if start[6] == 1 else 4
     length, data = int.from_bytes(start[8 : 8 + width], "little"), 8 + width
     if length > MAX_HEADER or data + length > source.size:
-        raise source.bad(f"a header of {length} bytes", "model-truncated")
+        raise source.bad("model-truncated", f"a header of {length} bytes")
     source.charge(2 * length)
     text = " ".join(source.start(data + length)[data:].decode("latin-1").split())
     items = dict(_ITEM.findall(text)) if _HEADER.fullmatch(text) else {}
     shape, order = items.get("shape", ""), items.get("fortran_order")
-    if set(items) != {"descr", "fortran_order", "shape"} or order not in ("True", "False"):
-        raise source.bad("its header is not {'descr', 'fortran_order', 'shape'}")
-    if not _SHAPE.fullmatch(shape):
-        raise source.bad(f"its shape is {shape:.60}")
+    known = set(items) == {"descr", "fortran_order", "shape"} and order in ("True", "False")
+    source.require(known, "its header is not {'descr', 'fortran_order', 'shape'}")
+    source.require(_SHAPE.fullmatch(shape) is not None, f"its shape is {shape:.60}")
     dims = tuple(int(size) for size in re.findall("[0-9]+", shape))
     return Header(items["descr"].strip("'"), order == "True", dims, data + length)
 
@@ -127,21 +129,14 @@ def _array(file: ModelFile) -> Array:
     source = HeaderBytes(file, "header", 0, file.size)
     header = read_header(source)
     dtype = element_type(header.descr)
-    if "O" in header.descr:
-        raise source.bad("it holds Python objects, which are not read")
-    if dtype.kind == "opaque":
-        raise source.bad(f"the language has no element type for NumPy's {header.descr!r:.60}")
+    source.require("O" not in header.descr, "it holds Python objects, which are not read")
+    source.require(dtype.kind != "opaque", f"the language has no element type for NumPy's {header.descr!r:.60}")
     count = file.count(header.shape, dtype.bits, "shape", 0)
     nbytes = file.size - header.data
-    if nbytes != dtype.nbytes(count):
-        fact = (
-            f"{nbytes} bytes, but {dtype} of shape {list(header.shape)} has {dtype.nbytes(count)}"
-        )
-        raise file.bad("model-truncated", "elements", header.data, fact)
+    fact = f"{nbytes} bytes, but {dtype} of shape {list(header.shape)} has {dtype.nbytes(count)}"
+    file.require(nbytes == dtype.nbytes(count), "elements", header.data, fact)
     raw = file.view(header.data, nbytes, "elements")
     at = wrong_code(raw, dtype, count)
     if at is not None:
-        raise file.bad(
-            "model-field", "elements", header.data + at, f"0x{raw[at]:02x} is no {dtype}"
-        )
+        raise file.bad("model-field", "elements", header.data + at, f"0x{raw[at]:02x} is no {dtype}")
     return header.arranged(raw.copy(), dtype)

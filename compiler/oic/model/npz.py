@@ -56,8 +56,7 @@ class _Member(HeaderBytes):
         self._check(self._stored_bytes())
 
     def _check(self, raw: NDArray[np.uint8]) -> None:
-        if zlib.crc32(raw.data) != self.crc:
-            raise self.bad("its CRC does not agree with its bytes")
+        self.require(zlib.crc32(raw.data) == self.crc, "its CRC does not agree with its bytes")
 
     def _stored_bytes(self) -> NDArray[np.uint8]:
         return self.file.view(self.offset, self.stored, self.field)
@@ -71,9 +70,9 @@ class _Member(HeaderBytes):
                 if len(raw) >= count + whole:
                     break
         except zlib.error as error:
-            raise self.bad(f"not deflated data: {error}") from None
-        if len(raw) < count or (whole and len(raw) > count):
-            raise self.bad(f"does not inflate to the {self.size} bytes of the zip directory")
+            raise self.bad("model-field", f"not deflated data: {error}") from None
+        fits = len(raw) == count if whole else len(raw) >= count
+        self.require(fits, f"does not inflate to the {self.size} bytes of the zip directory")
         return np.frombuffer(raw, np.uint8)[:count]
 
     def _inflated(self, most: int) -> Iterator[bytes]:
@@ -98,7 +97,7 @@ def read(file: ModelFile) -> tensors.Contents:
     for filename, member in members:
         name = filename.removesuffix(".npy")
         if name in entries or name in metadata:
-            raise member.bad("is there twice", "model-duplicate")
+            raise member.bad("model-duplicate", "is there twice")
         header = read_header(member) if filename.endswith(".npy") else None
         if header is not None and re.fullmatch("<U[0-9]{1,9}", header.descr) and not header.shape:
             metadata[name] = _text(member, header)
@@ -174,13 +173,12 @@ def _member(file: ModelFile, info: zipfile.ZipInfo) -> _Member:
 
 def _text(member: _Member, header: Header) -> str:
     size = 4 * int(header.descr[2:])
-    if member.size != header.data + size:
-        raise member.bad(f"{member.size - header.data} bytes, but its text has {size}")
-    member.file.charge(3 * size, member.field, member.offset)
+    member.require(member.size == header.data + size, f"{member.size - header.data} bytes, but its text has {size}")
+    member.charge(3 * size)
     try:
         return str(member.content()[header.data :].data, "utf-32-le").rstrip("\0")
     except UnicodeDecodeError:
-        raise member.bad("its text is not Unicode") from None
+        raise member.bad("model-field", "its text is not Unicode") from None
 
 
 def _entry(name: str, member: _Member, header: Header | None) -> tensors.TensorSource:
@@ -192,10 +190,9 @@ def _entry(name: str, member: _Member, header: Header | None) -> tensors.TensorS
         origin: tensors.Origin = tensors.UnreadableTensor("its elements are pickled Python objects, which are not read")
     elif dtype.kind == "opaque":
         origin = tensors.UnreadableTensor(f"the language has no element type for NumPy's {header.descr!r:.60}")
-    elif nbytes != dtype.nbytes(count):
-        fact = f"{nbytes} bytes, but {dtype} of shape {list(shape)} has {dtype.nbytes(count)}"
-        raise member.bad(fact)
     else:
+        fact = f"{nbytes} bytes, but {dtype} of shape {list(shape)} has {dtype.nbytes(count)}"
+        member.require(nbytes == dtype.nbytes(count), fact)
         origin = _origin(member, header, dtype)
     offset += 0 if member.deflated else header.data
     return tensors.TensorSource(tensors.TensorInfo(name, dtype, shape, True, nbytes, member.file.name, offset), origin)
@@ -208,8 +205,7 @@ def _origin(member: _Member, header: Header, dtype: DType) -> tensors.Origin:
 
     def load() -> Array:
         raw = member.content()[header.data :]
-        if tensors.wrong_code(raw, dtype, 0) is not None:
-            raise member.bad(f"holds bytes that are no {dtype} values")
+        member.require(tensors.wrong_code(raw, dtype, 0) is None, f"holds bytes that are no {dtype} values")
         return header.arranged(raw, dtype)
 
     return tensors.Computed(load)

@@ -96,26 +96,27 @@ class CompiledExecutor(Executor):
         super().__init__(interface)
         self.library, self.threads, self._owner = library, threads, owner
         self._ffi, self._lib = library.ffi, library.lib
-        name = library.files.name
-        self._session = self._ffi.new(f"{name}_session *")
-        self._functions = {
-            key: getattr(self._lib, f"{name}_{key}{'_as' if key == 'open' else ''}")
-            for key in ("open", "close", "reset", "save", "load")
-        }
+        self._session = self._ffi.new(f"{library.files.name}_session *")
         path = library.weights_path or self._ffi.NULL
-        self._module, self._entry = library.files.unit.module, ""
-        self._require(self._functions["open"](self._session, path, threads, library.fingerprint))
+        unit = library.files.unit
+        self._module, self._entry = unit.module, ""
+        self._require(self._function("open_as")(self._session, path, threads, library.fingerprint))
         self._calls = {e.face.symbol: _Call(self, e.face) for e in library.files.model.entries}
         self._storages = _storages(self._module, self._memory())
-        self._counted = self._places()
+        # What a profiling build counts, a row each place: ticks, runs, bytes read and written, operations.
+        self._counted: Array | None = None
+        if unit.places:
+            memory = self._ffi.buffer(self._session.places, len(unit.places) * 40)
+            self._counted = np.frombuffer(memory, np.int64).reshape(-1, 5)
 
-    def _places(self) -> Array | None:
-        """What a profiling build counts, a row each place: ticks, runs, bytes read and written, operations."""
-        places = self.library.files.unit.places
-        if not places:
-            return None
-        memory = self._ffi.buffer(self._session.places, len(places) * 40)
-        return np.frombuffer(memory, np.int64).reshape(-1, 5)
+    def _function(self, name: str) -> Any:
+        """One of the library's functions on a session."""
+        return getattr(self._lib, f"{self.library.files.name}_{name}")
+
+    def _memory(self) -> Array:
+        """The bytes of the state, where the library has them."""
+        nbytes = self.library.files.unit.state_bytes
+        return np.frombuffer(self._ffi.buffer(self._session.state, nbytes), np.uint8)
 
     @property
     def counted(self) -> Array:
@@ -125,11 +126,6 @@ class CompiledExecutor(Executor):
         """
         assert self._counted is not None, "not a profiling build"
         return self._counted.copy()
-
-    def _memory(self) -> Array:
-        """The bytes of the state, where the library has them."""
-        nbytes = self.library.files.unit.state_bytes
-        return np.frombuffer(self._ffi.buffer(self._session.state, nbytes), np.uint8)
 
     # -- what a session does
 
@@ -228,11 +224,11 @@ class CompiledExecutor(Executor):
         return logical(name, self._storages)
 
     def _reset(self) -> None:
-        self._functions["reset"](self._session)
+        self._function("reset")(self._session)
 
     def _save(self) -> bytes:
-        save, null = self._functions["save"], self._ffi.NULL
-        nbytes = save(self._session, null, 0)
+        save = self._function("save")
+        nbytes = save(self._session, self._ffi.NULL, 0)
         if nbytes == 0:
             raise StepError("OIC_ERR_STATE", OF_SESSION["OIC_ERR_STATE"])
         data = np.empty(nbytes, np.uint8)
@@ -240,13 +236,11 @@ class CompiledExecutor(Executor):
         return data.tobytes()
 
     def _load(self, saved: bytes) -> None:
-        data = bytes(saved)
-        if self._functions["load"](self._session, self._ffi.from_buffer(data), len(data)):
-            what = "the saved state is damaged, or of another graph"
-            raise StepError("OIC_ERR_STATE", what)
+        if self._function("load")(self._session, self._ffi.from_buffer(saved), len(saved)):
+            raise StepError("OIC_ERR_STATE", "the saved state is damaged, or of another graph")
 
     def _truncate(self, n: int) -> None:
-        self._require(getattr(self._lib, f"{self.library.files.name}_truncate")(self._session, n))
+        self._require(self._function("truncate")(self._session, n))
 
     def _fork(self) -> Self:
         other = type(self)(self.interface, self.library, self._owner, self.threads)
@@ -255,7 +249,7 @@ class CompiledExecutor(Executor):
 
     def _close(self) -> None:
         self._storages, self._counted = {}, None
-        self._functions["close"](self._session)
+        self._function("close")(self._session)
 
     def _forked(self) -> None:
         self._session.pool = self._ffi.NULL  # its threads are not in this process
