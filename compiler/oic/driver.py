@@ -111,8 +111,7 @@ def compile_graph(graph: syntax.Graph, model: Model | None, settings: Settings) 
     hosted = settings.target.hosted or settings.unbounded
     module, more = lower_graph(binding, settings.capacity, settings.fetch, hosted=hosted)
     found = _once([*resolved.diagnostics, *binding.report.found.values(), *more])
-    errors = [d for d in found if d.severity == "error"]
-    if errors:
+    if any(d.severity == "error" for d in found):
         raise OicError(found)
     stored = _stored(module, settings)
     if settings.verified:
@@ -152,9 +151,7 @@ def late_warnings(program: Program) -> list[Diagnostic]:
 def interface_of(program: Program) -> Interface:
     """What a session of the program may insert and fetch."""
     binding = program.binding
-    found: list[SessionVariable] = []
-    for variable in binding.variables:
-        found += _fetchables(program, variable)
+    found = [shown for variable in binding.variables for shown in _fetchables(program, variable)]
     dropped = {}
     if (fetch := program.settings.fetch) is not None:
         for e in entries(binding):
@@ -175,13 +172,12 @@ def _fetchables(program: Program, variable: Variable) -> list[SessionVariable]:
     name, kind, span = variable.name, variable.kind, variable.declaration.head_span
     dtype = dtypes.f32 if isinstance(data, StoredElements) else variable.dtype
     if variable.family and not variable.stacked:
-        keys = sorted(variable.members)
         return [
             SessionVariable(
                 f"{name}[{','.join(map(str, key))}]", kind, dtype, variable.dims, span,
                 lambda key=key: values()[key],  # type: ignore[misc]
             )
-            for key in keys
+            for key in sorted(variable.members)
         ]  # fmt: skip
     start = values if kind in ("constant", "volatile") else None
     return [SessionVariable(name, kind, dtype, variable.counts + variable.dims, span, start)]

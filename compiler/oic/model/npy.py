@@ -18,7 +18,7 @@ from oic import dtypes
 from oic.diagnostics import OicError, fail
 from oic.dtypes import Array, DType
 from oic.model.file import ModelFile
-from oic.model.tensors import opaque, wrong_code
+from oic.model.tensors import opaque, stored
 
 MAX_HEADER = 1 << 16  # bytes
 _VALUE = r"'[^']*'|True|False|\([0-9, ]*\)|\[[^{}]*\]"
@@ -135,8 +135,4 @@ def _array(file: ModelFile) -> Array:
     nbytes = file.size - header.data
     fact = f"{nbytes} bytes, but {dtype} of shape {list(header.shape)} has {dtype.nbytes(count)}"
     file.require(nbytes == dtype.nbytes(count), "elements", header.data, fact)
-    raw = file.view(header.data, nbytes, "elements")
-    at = wrong_code(raw, dtype, count)
-    if at is not None:
-        raise file.bad("model-field", "elements", header.data + at, f"0x{raw[at]:02x} is no {dtype}")
-    return header.arranged(raw.copy(), dtype)
+    return header.arranged(stored(file, "elements", header.data, dtype, count).copy(), dtype)

@@ -200,8 +200,7 @@ def _entry(name: str, member: _Member, header: Header | None) -> tensors.TensorS
 
 def _origin(member: _Member, header: Header, dtype: DType) -> tensors.Origin:
     if not (member.deflated or (header.fortran and len(header.shape) > 1) or header.is_swapped(dtype)):
-        offset, nbytes = member.offset + header.data, member.size - header.data
-        return tensors.Mapped(member.file, offset, nbytes, cache(member.check))
+        return tensors.Mapped(member.file, member.offset + header.data, cache(member.check))
 
     def load() -> Array:
         raw = member.content()[header.data :]

@@ -175,7 +175,7 @@ class _OinfReader:
         def decoded() -> TensorSource:
             known = None if quant is None else read_quant(self.file, record, *quant, shape)
             info = TensorInfo(name, dtype, shape, offset is not None, nbytes, self.file.name, offset, known)
-            return TensorSource(info, None if offset is None else Mapped(self.file, offset, nbytes))
+            return TensorSource(info, None if offset is None else Mapped(self.file, offset))
 
         return decoded
 

@@ -23,7 +23,7 @@ from oic.diagnostics import fail
 from oic.dtypes import ALL, DType, bool_, f32, f64, pack, unpack
 from oic.model.budget import LIST, VALUE, text_bytes
 from oic.model.file import ModelFile
-from oic.model.tensors import Metadata, Quant, wrong_code
+from oic.model.tensors import Metadata, Quant, stored
 
 NAME = re.compile(r"[A-Za-z0-9._-]+")
 BITSET, TEXT, ARRAY = 13, 14, 15
@@ -108,11 +108,7 @@ def _at_least(file: ModelFile, what: str, offset: int, nbytes: int, least: int) 
 def _elements(file: ModelFile, what: str, dtype: DType, shape: tuple[int, ...], offset: int) -> Any:
     """Stored elements as plain Python values, nested lists by the shape."""
     count = math.prod(shape)
-    raw = file.view(offset, dtype.nbytes(count), what)
-    at = wrong_code(raw, dtype, count)
-    if at is not None:
-        raise file.bad("model-field", what, offset + at, f"0x{raw[at]:02x} holds no {dtype} value")
-    return unpack(raw, dtype, count).astype(dtype.wide).reshape(shape).tolist()
+    return unpack(stored(file, what, offset, dtype, count), dtype, count).astype(dtype.wide).reshape(shape).tolist()
 
 
 def read_quant(

@@ -88,7 +88,6 @@ class Mapped:
 
     file: ModelFile
     offset: int
-    nbytes: int
     check: Callable[[], None] | None = None
 
 
@@ -123,14 +122,9 @@ class TensorSource:
         dtype, where = self.info.dtype, self.origin
         if not isinstance(where, Mapped):
             return pack(self.array(), dtype)
-        field = f"data of tensor '{self.info.name}'"
-        raw = where.file.view(where.offset, where.nbytes, field)
         if where.check is not None:
             where.check()
-        at = wrong_code(raw, dtype, self.info.count)
-        if at is not None:
-            raise where.file.bad("model-field", field, where.offset + at, f"0x{raw[at]:02x} holds no {dtype} value")
-        return raw
+        return stored(where.file, f"data of tensor '{self.info.name}'", where.offset, dtype, self.info.count)
 
     def array(self) -> Array:
         """The elements in `shape`, one logical value each, aligned; read-only."""
@@ -179,8 +173,17 @@ def in_file(
 
     reason   why its elements cannot be read
     """
-    origin: Origin = UnreadableTensor(reason) if reason else Mapped(file, offset, nbytes)
+    origin: Origin = UnreadableTensor(reason) if reason else Mapped(file, offset)
     return TensorSource(TensorInfo(name, dtype, shape, True, nbytes, file.name, offset), origin)
+
+
+def stored(file: ModelFile, field: str, offset: int, dtype: DType, count: int) -> NDArray[np.uint8]:
+    """The bytes of elements that lie in a file, each of which has to encode a value."""
+    raw = file.view(offset, dtype.nbytes(count), field)
+    at = wrong_code(raw, dtype, count)
+    if at is not None:
+        raise file.bad("model-field", field, offset + at, f"0x{raw[at]:02x} holds no {dtype} value")
+    return raw
 
 
 def wrong_code(raw: NDArray[np.uint8], dtype: DType, count: int) -> int | None:

@@ -67,7 +67,11 @@ def _array(variable: SessionVariable, value: Any, copy: bool) -> Array:
             raise _refused(variable, INPUT, what)
     if dtype.packed and array.size:  # the array holds numbers beyond its range
         wide = array.astype(np.int64)
-        _require_range(variable, int(wide.min()), int(wide.max()))
+        low, high = int(wide.min()), int(wide.max())
+        if low < dtype.low or high > dtype.high:
+            bad, bound = (low, dtype.low) if low < dtype.low else (high, dtype.high)
+            what = f"{bad} is no value of {dtype}, the dtype of input '{variable.name}'"
+            raise _refused(variable, INPUT, what, index=bad, bound=bound)
     return array
 
 
@@ -95,14 +99,6 @@ def _wrong_dtype(variable: SessionVariable, given: str) -> StepError:
         home = "np" if dtype.np.kind in "fiu" else "ml_dtypes"
         hint = f"convert it: {name}.astype({home}.{dtype.np.name})"
     return _refused(variable, INPUT, what, hint=hint)
-
-
-def _require_range(variable: SessionVariable, low: int, high: int) -> None:
-    dtype = variable.dtype
-    if low < dtype.low or high > dtype.high:
-        bad, bound = (low, dtype.low) if low < dtype.low else (high, dtype.high)
-        what = f"{bad} is no value of {dtype}, the dtype of input '{variable.name}'"
-        raise _refused(variable, INPUT, what, index=bad, bound=bound)
 
 
 def _check_shape(variable: SessionVariable, given: tuple[int, ...]) -> None:
