@@ -126,7 +126,7 @@ class Diagnostic:
         for i, note in enumerate(places):
             primary = i == 0 and self.span is not None
             arrow, mark = ("-->", "^") if primary else (":::", "-")
-            lines.append(f"{gutter} {blue[:0]}{arrow} {visible(str(note.span))}")
+            lines.append(f"{gutter} {arrow} {visible(str(note.span))}")
             lines += _excerpt(note, mark, digits, red if primary else blue, off, room)
         if self.hint:
             hint = f"{gutter} = hint: {visible(shortened(self.hint))}"

@@ -210,7 +210,7 @@ class Executor(ABC):
         changed, for more positions than there are, or than a ring still has.
         """
         with self._use():
-            reason = self.interface.positions.reason
+            reason = self.interface.truncation.reason
             if reason:
                 raise fail("truncate", f"positions of '{self.interface.name}' cannot be taken back: {reason}")
             if not arguments.is_integer(n) or not -(1 << 63) <= n < 1 << 63:

@@ -11,7 +11,7 @@ from oic.diagnostics import Span, did_you_mean, fail
 from oic.dtypes import Array, DType
 from oic.ir import dims
 from oic.ir.dims import Dim
-from oic.ir.module import Module
+from oic.ir.module import Module, Truncation
 from oic.ir.types import StateType, TensorType
 from oic.memory.layout import storage_bytes
 
@@ -74,22 +74,13 @@ class PositionTable:
 
 
 @dataclass(frozen=True)
-class Positions:
-    """What counts the positions of a state, and has entries of them (`ir.module.Truncation`)."""
-
-    counter: str
-    first: int
-    tables: dict[str, PositionTable]
-    reason: str
-
-
-@dataclass(frozen=True)
 class Interface:
     """Everything a session must know of a graph.
 
     variables   by name, in declaration order
     entries     by the name of their block
-    positions   what positions are, and whether they can be taken back
+    truncation  what counts positions, and whether they can be taken back
+    tables      those that have entries of positions
     blocks      name and text of every block, to say in which block a statement is
     statements  their texts, in source order; of a loop, what is before its braces
     """
@@ -97,7 +88,8 @@ class Interface:
     name: str
     variables: dict[str, SessionVariable]
     entries: dict[str, Entry]
-    positions: Positions
+    truncation: Truncation
+    tables: dict[str, PositionTable]
     blocks: tuple[tuple[str, Span], ...] = ()
     statements: tuple[Span, ...] = ()
 
@@ -146,17 +138,17 @@ def interface(
     }
     named = {v.name: v for v in variables}
     ordered = tuple(sorted(statements, key=lambda s: s.start))
-    return Interface(module.name, named, entries, _positions(module), tuple(blocks), ordered)
+    tables = _position_tables(module)
+    return Interface(module.name, named, entries, module.truncation, tables, tuple(blocks), ordered)
 
 
-def _positions(module: Module) -> Positions:
-    found = module.truncation
+def _position_tables(module: Module) -> dict[str, PositionTable]:
     types: dict[str, StateType] = {op.symbol: op.type for op in module.states()}
     tables = {}
-    for symbol, axis in found.tables.items():
+    for symbol, axis in module.truncation.tables.items():
         type_ = types[symbol]
         if axis < len(type_.table):
             others = tuple(index.capacity for i, index in enumerate(type_.table) if i != axis)
             window = type_.window if type_.ring else 0
             tables[symbol] = PositionTable(axis, others, window, type_.entry.nbytes, storage_bytes(type_))
-    return Positions(found.counter, found.first, tables, found.reason)
+    return tables

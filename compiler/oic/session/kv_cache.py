@@ -30,13 +30,13 @@ class KVCache:
     def __init__(self, executor: Executor, keys: str = "K", values: str = "V") -> None:
         arguments.require("executor", executor, Executor, "an oic.Executor", "Synthesizer(…).make_executor() gives one")
         self.executor = executor
-        found = executor.interface.positions
-        if not found.tables:
-            raise fail("kv-cache", f"the graph has no tables of positions: {found.reason}")
+        tables = executor.interface.tables
+        if not tables:
+            raise fail("kv-cache", f"the graph has no tables of positions: {executor.interface.truncation.reason}")
         for what, name in (("keys", keys), ("values", values)):
-            if arguments.text(what, name) not in found.tables:
-                message = f"the graph has no table '{name}' of positions, but {', '.join(found.tables)}"
-                hint = did_you_mean(name, found.tables) or "say which: KVCache(executor, keys=..., values=...)"
+            if arguments.text(what, name) not in tables:
+                message = f"the graph has no table '{name}' of positions, but {', '.join(tables)}"
+                hint = did_you_mean(name, tables) or "say which: KVCache(executor, keys=..., values=...)"
                 raise fail("kv-cache", message, hint=hint)
         self.names = (keys, values)
 
@@ -49,7 +49,7 @@ class KVCache:
     @property
     def seq_len(self) -> int:
         """Positions that were fed since the start or a reset."""
-        found = self.executor.interface.positions
+        found = self.executor.interface.truncation
         return int(self.executor.fetch(found.counter)) - found.first
 
     @property
@@ -91,7 +91,7 @@ class KVCache:
         return type(self)(self.executor.fork(), *self.names)
 
     def _table(self, name: str) -> PositionTable:
-        return self.executor.interface.positions.tables[name]
+        return self.executor.interface.tables[name]
 
     def _entries(self, name: str) -> int:
         """Entries of positions that were fed, in all layers."""
@@ -100,7 +100,7 @@ class KVCache:
 
     def _layer(self, name: str, layer: int) -> Array:
         layer = arguments.integer("layer", layer)
-        table, first = self._table(name), self.executor.interface.positions.first
+        table, first = self._table(name), self.executor.interface.truncation.first
         whole, length = self.executor.fetch(name), self.seq_len
         axis = table.axis
         if table.window:  # fetched as the newest positions, at the end

@@ -383,10 +383,8 @@ class _Slot:
     def memory(self, sizes: dict[str, int]) -> Array:
         """Where the next step computes it; never without an address."""
         if self.whole:
-            # A size below 0 is one that the step refuses.
-            dims_ = self.type.shape
-            shape = dims_ if self.type.static else [max(0, dims.evaluate(d, sizes)) for d in dims_]
-            return np.empty(shape, self.type.dtype.np)  # type: ignore[arg-type]
+            shape = [max(0, dims.evaluate(d, sizes)) for d in self.type.shape]  # below 0: the step refuses it
+            return np.empty(shape, self.type.dtype.np)
         if self.room is None:
             self.room = zeros(max(1, self.type.nbytes))
         return self.room
