@@ -13,6 +13,7 @@ from oic.ir.control import Func
 from oic.ir.index import CheckIds
 from oic.ir.module import Module
 from oic.ir.types import TensorType
+from oic.operators.evaluate import shape_of
 from oic.session.interface import Entry
 
 LARGEST = 8  # a random size, where the maximum allows more
@@ -41,8 +42,7 @@ def random_array(
     type_: TensorType, sizes: Mapping[str, int], rng: np.random.Generator, bound: int | None = None
 ) -> Array:
     """A tensor of random values; integers below `bound`."""
-    shape = tuple(dims.evaluate(d, sizes) for d in type_.shape)
-    return random_values(type_.dtype, shape, rng, bound)
+    return random_values(type_.dtype, shape_of(type_, sizes), rng, bound)
 
 
 def random_values(

@@ -114,10 +114,7 @@ def _weight_map(index: ModelFile, given: dict[str, object]) -> dict[str, str]:
     if not isinstance(homes, dict) or not homes:
         raise index.bad("model-field", "'weight_map'", None, "not a map from tensors to files")
     for tensor, home in homes.items():
-        plain = isinstance(home, str) and home and "\\" not in home and "\0" not in home
-        if not plain or home in (".", "..") or PurePosixPath(home).name != home:
-            fact = (
-                f"{str(home)[:60]!r}, for {tensor[:60]!r}, is not the name of a file in this folder"
-            )
-            raise index.bad("model-field", "'weight_map'", None, fact)
+        plain = isinstance(home, str) and home not in ("", ".", "..") and "\\" not in home and "\0" not in home
+        fact = f"{str(home)[:60]!r}, for {tensor[:60]!r}, is not the name of a file in this folder"
+        index.require(plain and PurePosixPath(home).name == home, "'weight_map'", None, fact)
     return homes

@@ -7,7 +7,7 @@ Source: SPEC, section 9.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oic import arguments
-from oic.diagnostics import OicError, did_you_mean, fail, listed
+from oic.diagnostics import OicError, did_you_mean, fail, listed, shortened
 from oic.dtypes import Array
 from oic.model.blocks import Blocks
-from oic.model.file import ModelFile
+from oic.model.file import MAX_FACT, ModelFile
 from oic.model.others import WEIGHTS, described
 from oic.model.tensors import Contents, Metadata, TensorInfo, TensorSource, from_memory
 from oic.notebook import table
@@ -80,8 +80,7 @@ class Model:
     def of_files(cls, paths: Sequence[Path]) -> Model:
         """The model in several files, of which each tensor is in one; named after the first's folder."""
         home = paths[0].parent
-        parts = [(path.name, path) for path in paths]
-        return cls._of(_together(parts, lambda fact: fail("model-duplicate", f"{home}: {fact}")), home)
+        return cls._of(_together([(path.name, path) for path in paths], str(home)), home)
 
     @classmethod
     def _of(cls, contents: Contents, path: Path) -> Model:
@@ -143,10 +142,8 @@ class Model:
 
     def _entry(self, name: str) -> TensorSource:
         if name not in self._entries:
-            hint = did_you_mean(name, self._entries)
-            raise fail(
-                "model-missing-tensor", f"{self.name}: there is no tensor '{name}'", hint=hint
-            )
+            fact = f"{self.name}: there is no tensor '{name}'"
+            raise fail("model-missing-tensor", fact, hint=did_you_mean(name, self._entries))
         return self._entries[name]
 
     def __repr__(self) -> str:
@@ -170,15 +167,15 @@ def _referred(file: ModelFile) -> Contents:
     file.require(not any(name.endswith(".json") for name in named), "'files'", None, "a reference to a reference")
     file.require(isinstance(added, dict), "'metadata'", None, "not a table")
     home = Path(file.name).parent
-    whole = _together([(n, home / n) for n in named], lambda fact: file.bad("model-duplicate", "'files'", None, fact))
+    whole = _together([(name, home / name) for name in named], f"{file.name}: 'files'")
     whole.metadata.update(jsontext.flatten(file, added))
     return whole
 
 
-def _together(parts: Sequence[tuple[str, Path]], twice: Callable[[str], OicError]) -> Contents:
+def _together(parts: Sequence[tuple[str, Path]], where: str) -> Contents:
     """The contents of several files, each with its name for messages.
 
-    twice   refuses a tensor that two have, unless it cannot be read from the first
+    where   names them all, to refuse a tensor that two have, unless it cannot be read from the first
     """
     whole = Contents({}, {}, {})
     for name, path in parts:
@@ -186,7 +183,8 @@ def _together(parts: Sequence[tuple[str, Path]], twice: Callable[[str], OicError
         for tensor in part.names():
             before = whole.entries.get(tensor)
             if before is not None and before.info.dtype.kind != "opaque" and not isinstance(before.origin, Blocks):
-                raise twice(f"{tensor!r} is in {name!r} and in one before it")
+                fact = shortened(f"{tensor!r} is in {name!r} and in one before it", MAX_FACT)
+                raise fail("model-duplicate", f"{where}: {fact}")
         whole.entries.update(part._entries)
         whole.sizevars.update(part.sizevars)
         whole.metadata.update(part.metadata)

@@ -14,8 +14,7 @@ import numpy as np
 from oic.diagnostics import StepError, nearest
 from oic.dtypes import Array, DType
 from oic.ir import dims
-from oic.ir.types import TensorType
-from oic.operators.evaluate import bind_sizes, require_size
+from oic.operators.evaluate import bind_sizes, require_size, shape_of
 from oic.session.interface import Entry, Interface, SessionVariable
 
 INPUT, SHAPE = "OIC_ERR_INPUT", "OIC_ERR_SHAPE"
@@ -118,23 +117,14 @@ def _check_shape(variable: SessionVariable, given: tuple[int, ...]) -> None:
 
 def gathered(interface: Interface, entry: Entry, given: Mapping[str, Array]) -> dict[str, Array]:
     """The inputs that an entry reads, all there and of sizes that agree.  Raises StepError."""
-    inputs: dict[str, Array] = {}
     sizes: dict[str, int] = {}
     for name, type_ in entry.inputs.items():
         if name not in given:
             raise _refused(interface.variables[name], INPUT, f"input '{name}' was not given")
-        inputs[name] = given[name]
         bind_sizes(name, type_, given[name].shape, sizes)
     for name, type_ in entry.inputs.items():
-        _require_sizes(interface.variables[name], type_, given[name].shape, sizes)
-    return inputs
-
-
-def _require_sizes(
-    variable: SessionVariable, type_: TensorType, shape: tuple[int, ...], sizes: Mapping[str, int]
-) -> None:
-    for axis, (dim, size) in enumerate(zip(type_.shape, shape)):
-        wanted = dims.evaluate(dim, sizes)
-        if size != wanted:
-            what = f"axis {axis} of input '{variable.name}' is {wanted} here, and was given {size}"
-            raise _refused(variable, SHAPE, what, index=size, bound=wanted)
+        for axis, (size, wanted) in enumerate(zip(given[name].shape, shape_of(type_, sizes))):
+            if size != wanted:
+                what = f"axis {axis} of input '{name}' is {wanted} here, and was given {size}"
+                raise _refused(interface.variables[name], SHAPE, what, index=size, bound=wanted)
+    return {name: given[name] for name in entry.inputs}

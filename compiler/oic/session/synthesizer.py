@@ -131,7 +131,7 @@ class CompiledExecutor(Executor):
 
     def _run(self, entry: str, inputs: dict[str, Array]) -> dict[str, Array]:
         call = self._calls[entry]
-        outputs = call.prepare(inputs)
+        made = call.prepare(inputs)
         self._entry = entry
         if self._counted is not None:
             self._counted[:] = 0
@@ -139,7 +139,7 @@ class CompiledExecutor(Executor):
         call.kept = []
         if status:
             raise self._refusal(status)
-        return call.results(outputs)
+        return {slot.output.name: slot.result(array, call.outputs) for slot, array in made}
 
     def _step_again(self, entry: str, inputs: dict[str, Any]) -> dict[str, Array] | None:
         call = self._calls.get(entry)
@@ -334,8 +334,8 @@ class _Call:
         checked = any(i.value.dtype.packed for i in face.inputs)  # arrays hold numbers beyond their range
         self.repeats = not checked and all(s.whole for s in self.slots)
 
-    def prepare(self, inputs: dict[str, Array]) -> list[Array]:
-        """Fill the structures; gives the arrays that the outputs are computed in."""
+    def prepare(self, inputs: dict[str, Array]) -> list[tuple[_Slot, Array]]:
+        """Fill the structures; gives the outputs with the arrays that they are computed in."""
         repeats = self.repeats and all(inputs[i.name].size for i in self.face.inputs)
         self.same, self.kept = None, [_stored(inputs[i.name], i) for i in self.face.inputs]
         if repeats:  # small ones are written again: not where the caller's arrays are
@@ -346,21 +346,16 @@ class _Call:
         for extent, member, source, axis in self.axes:
             sizes[extent] = inputs[source].shape[axis]
             setattr(self.inputs, member, sizes[extent])
-        arrays = [slot.memory(sizes) for slot in self.slots]
-        for slot, array in zip(self.slots, arrays):
+        made = [(slot, slot.memory(sizes)) for slot in self.slots]
+        for slot, array in made:
             setattr(self.outputs, slot.output.member, self.pointer(array))
         if repeats:
             rooms = [data if data.nbytes <= SMALL else None for data in self.kept]
             self.same = [(i.name, i.member, i.value.dtype.np, inputs[i.name].shape, room)
                          for i, room in zip(self.face.inputs, rooms)]  # fmt: skip
-            made = list(zip(self.slots, arrays))
             self.rooms = [(s.output.name, array) for s, array in made if s.small]
             self.large = [(s.output.name, s.output.member, a.dtype, a.shape) for s, a in made if not s.small]
-        return arrays
-
-    def results(self, arrays: list[Array]) -> dict[str, Array]:
-        """The outputs in their shapes."""
-        return {s.output.name: s.result(a, self.outputs) for s, a in zip(self.slots, arrays)}
+        return made
 
     def pointer(self, array: Array) -> Any:
         """Its address."""
