@@ -148,13 +148,10 @@ def saved(unit: Unit) -> list[c.Statement]:
 
 def truncated(unit: Unit) -> list[c.Statement]:
     """The tables whose positions can be taken back, as data: `oic_truncated` of `runtime_c/state/truncate.h`."""
-    found = unit.module.truncation
-    if found.reason:
-        return []
     unit.headers.add("state/truncate.h")
     numbers = {part.symbol: n for n, part in enumerate(saved_form(unit.module).parts)}
     rows = []
-    for symbol, axis in found.tables.items():
+    for symbol, axis in unit.module.truncation.tables.items():
         name = f"{symbol}.{unit.fields[symbol].type.table[axis].name}"
         rows.append(c.BracedRow(c.Braces((c.string(name), c.integer(numbers[symbol]), c.integer(axis)))))
     value, array = c.Braces(tuple(rows), rows=True), c.Array("oic_truncated")

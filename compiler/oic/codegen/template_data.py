@@ -94,24 +94,25 @@ class SetFile:
 
 @dataclass(frozen=True)
 class Truncated:
-    """The counter that positions are taken back of, as a member of the state; its type, its start and its name."""
+    """The counter that positions are taken back of, as a member of the state; its type, its start and its name.
+
+    lines  what goes back with it, so many tables
+    """
 
     member: str
     type: str
     first: int
     name: str
     tables: int
+    lines: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class EntryData:
     """One function a caller steps with, and its two structures."""
 
-    title: str
-    purpose: str
     prototype: Prototype
-    body: str
-    body_prototype: Prototype
+    body: Prototype
     inputs: Struct
     outputs: Struct
     lines: tuple[str, ...]
@@ -120,7 +121,7 @@ class EntryData:
     place: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TemplateData:
     """Everything that the templates name."""
 
@@ -137,7 +138,7 @@ class TemplateData:
     memory: Struct
     entries: tuple[EntryData, ...]
     prototypes: dict[str, Prototype]
-    functions: tuple[str, ...]
+    api: tuple[Prototype, ...]
     headers: tuple[str, ...]
     instances: tuple[Instance, ...]
     init_lines: tuple[str, ...]
@@ -146,7 +147,6 @@ class TemplateData:
     fresh_lines: tuple[str, ...]
     saved_lines: tuple[str, ...]
     truncated: Truncated | None
-    truncated_lines: tuple[str, ...]
     not_truncated: tuple[str, ...]
     sum_lines: tuple[str, ...]
     total: str
@@ -154,10 +154,10 @@ class TemplateData:
     has_weights: bool
     weights_array: bool
     maps_weights: bool
-    language_flag: str
-    code_flags: str
-    one_copy_flags: str
-    one_copy_since: int
+    language_flag: str = compiler.LANGUAGE
+    code_flags: str = " ".join((*compiler.MEANING, *compiler.WARNINGS))
+    one_copy_flags: str = " ".join(compiler.ONE_COPY)
+    one_copy_since: int = compiler.ONE_COPY_SINCE
     machine_flags: str
     target_flags: str
     sources: str
@@ -169,12 +169,11 @@ class TemplateData:
     fused_note: str
     cached: bool
     profiled: bool
-    sets: tuple[SetFile, ...] = ()
-    dispatched: tuple[Dispatched, ...] = ()
-    set_names: str = ""
-    set_features: str = ""
-    set_count: int = 0
-    set_flags: str = ""
+    sets: tuple[SetFile, ...]
+    dispatched: tuple[Dispatched, ...]
+    set_names: str
+    set_features: str
+    set_count: int
 
     @property
     def included(self) -> list[str]:
@@ -190,10 +189,13 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
     """
     module = unit.module
     entries = tuple(_entry(unit, func) for func in module.functions())
-    truncated_lines = tuple(c_print.lines(lifecycle.truncated(unit), 0))
+    truncated = _truncated(unit)
     has_weights = bool(unit.weights)
     array = weights_array and has_weights
     pooled = target.hosted and threads > 1 and unit.divided
+    prototypes = _prototypes(unit.name)
+    hidden = {"attach"} | (set() if truncated else {"truncate"}) | (set() if target.hosted else {"open", "close"})
+    api = tuple(f for name, f in prototypes.items() if name not in hidden)
     sets = tuple(SetFile(s.name, f"{unit.name}.{s.name}.c", " ".join(s.flags)) for s in target.sets)
     code = [f"{unit.name}.dispatch.c", *(s.source for s in sets)] if sets else [f"{unit.name}.c"]
     sources = [*code, *([f"{unit.name}.weights.c"] if array else [])]
@@ -210,8 +212,8 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
         session=_struct(f"{unit.name}_session", _session_members(unit, several=bool(sets))),
         memory=_struct(f"{unit.name}_memory", MEMORY),
         entries=entries,
-        prototypes=_prototypes(unit.name),
-        functions=_functions(unit, entries, hosted=target.hosted),
+        prototypes=prototypes,
+        api=api,
         headers=tuple(sorted(unit.headers)),
         instances=tuple(sorted(unit.instances)),
         init_lines=tuple(c_print.lines(lifecycle.init(unit))),
@@ -219,8 +221,7 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
         reset_refuses=bool(lifecycle.walked_counts(unit)),
         fresh_lines=tuple(c_print.lines(lifecycle.fresh(unit))),
         saved_lines=tuple(c_print.lines(lifecycle.saved(unit), 0)),
-        truncated=_truncated(unit),
-        truncated_lines=truncated_lines,
+        truncated=truncated,
         not_truncated=_not_truncated(unit),
         sum_lines=tuple(c_print.lines(lifecycle.counts_sum(unit))),
         total=unit.total.member if unit.total is not None else "",
@@ -228,10 +229,6 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
         has_weights=has_weights,
         weights_array=array,
         maps_weights=has_weights and not array,
-        language_flag=compiler.LANGUAGE,
-        code_flags=" ".join((*compiler.MEANING, *compiler.WARNINGS)),
-        one_copy_flags=" ".join(compiler.ONE_COPY),
-        one_copy_since=compiler.ONE_COPY_SINCE,
         machine_flags="".join(f" {f}" for f in target.flags if f.startswith("-m")),
         target_flags="".join(f" {f}" for f in target.flags if not f.startswith("-m"))
         + "".join(f" {f}" for f in compiler.SHARED if target.hosted and f != "-shared"),
@@ -245,24 +242,16 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
         cached=target.hosted and target.costs.core < unit.weights_bytes <= target.costs.cores,
         profiled=unit.profiled,
         sets=sets,
-        dispatched=_dispatched(unit, entries, sets),
+        dispatched=tuple(_dispatched(f, sets) for f in (api[0], *(e.prototype for e in entries), *api[1:]) if sets),
         set_names="{" + ", ".join(f'"{s.name}"' for s in target.sets) + "}",
         set_features="{" + ", ".join(s.has for s in target.sets) + "}",
         set_count=len(sets),
-        set_flags=" $(SET_FLAGS)" if sets else "",
     )
 
 
-def _dispatched(unit: Unit, entries: tuple[EntryData, ...], sets: tuple[SetFile, ...]) -> tuple[Dispatched, ...]:
-    """The functions of the API that call those of a set; none where there is one set."""
-    prototypes = _prototypes(unit.name)
-    init, *rest = _api(prototypes, truncates=not unit.module.truncation.reason, hosted=True)
-    found = (init, *(e.prototype for e in entries), *rest) if sets else ()
-    return tuple(_dispatched_function(f, sets, opens=f in (init, prototypes["open"])) for f in found)
-
-
-def _dispatched_function(f: Prototype, sets: tuple[SetFile, ...], *, opens: bool) -> Dispatched:
+def _dispatched(f: Prototype, sets: tuple[SetFile, ...]) -> Dispatched:
     """A function that hands on what it is given; where it opens no session, a number without a set is the first's."""
+    opens = f.parameters[-1].name == "build"
     given = ", ".join(parameter.name for parameter in f.parameters)
     before = "status = " if opens else "" if f.result == "void" else "return "
     cases: list[str] = []
@@ -295,8 +284,7 @@ def declarations(m: TemplateData) -> str:
     parts = [*_shared_types(m.profiled), *(struct.plain for struct in (m.state, m.session, m.memory))]
     for entry in m.entries:
         parts += [entry.inputs.plain, entry.outputs.plain, f"{entry.prototype.source};"]
-    own = _api(m.prototypes, truncates=m.truncated is not None, hosted=m.hosted)
-    return "\n".join([*parts, *(f"{f.source};" for f in own)])
+    return "\n".join([*parts, *(f"{f.source};" for f in m.api)])
 
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
@@ -355,25 +343,14 @@ def _prototypes(n: str) -> dict[str, Prototype]:
     }
 
 
-def _api(prototypes: dict[str, Prototype], *, truncates: bool, hosted: bool) -> list[Prototype]:
-    """Those that callers see, beside the entries."""
-    hidden = {"attach"} | (set() if truncates else {"truncate"}) | (set() if hosted else {"open", "close"})
-    return [f for name, f in prototypes.items() if name not in hidden]
-
-
-def _functions(unit: Unit, entries: tuple[EntryData, ...], *, hosted: bool) -> tuple[str, ...]:
-    """The functions of the API, entries first."""
-    rest = _api(_prototypes(unit.name), truncates=not unit.module.truncation.reason, hosted=hosted)
-    return (*(e.face.function for e in entries), *(f.name for f in rest))
-
-
 def _truncated(unit: Unit) -> Truncated | None:
     """What positions are taken back of, if they can be."""
     found = unit.module.truncation
     if found.reason:
         return None
     field = unit.fields[found.counter]
-    return Truncated(field.member, field.type.dtype.c, found.first, found.counter, len(found.tables))
+    lines = tuple(c_print.lines(lifecycle.truncated(unit), 0))
+    return Truncated(field.member, field.type.dtype.c, found.first, found.counter, len(found.tables), lines)
 
 
 def _source_name(module: Module) -> str:
@@ -511,11 +488,8 @@ def _entry(unit: Unit, func: Any) -> EntryData:
     )
     body = unit.names.scope.unique(f"{face.function}_body")
     return EntryData(
-        title=f"What {face.function} takes and gives.",
-        purpose=f"One step: block `{func.symbol}`.  After a refusal s->refusal says what was refused.",
         prototype=_prototype("oic_status", face.function, *takes),
-        body=body,
-        body_prototype=_prototype("oic_status", body, *takes, static=True),
+        body=_prototype("oic_status", body, *takes, static=True),
         inputs=_struct(named.inputs, _input_members(face)),
         outputs=_struct(named.outputs, _output_members(face)),
         lines=tuple(c_print.lines(written.statements)),

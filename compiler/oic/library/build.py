@@ -248,7 +248,8 @@ def _measured(this: _Compilation, folder: Path) -> tuple[Figures, Path | None]:
 def _stacks(files: Files, usage: str, assembly: str) -> tuple[stack.StackUse, ...]:
     """The stack of every function of the API, and of a thread of the library's pool.  Raises UnknownStack."""
     graph = stack.read(usage, assembly)
-    names = [*files.model.functions, *([stack.THREAD] if files.model.pooled else [])]
+    functions = (*(e.prototype for e in files.model.entries), *files.model.api)
+    names = [*(f.name for f in functions), *([stack.THREAD] if files.model.pooled else [])]
     missing = [n for n in names if n not in graph and f"_{n}" not in graph]
     if missing:
         raise stack.UnknownStack(f"the assembly has no function {missing[0]}")
