@@ -106,7 +106,7 @@ def test_statements() -> None:
         body.add(c.Comment(("g.oi:2  second",)))
         body.add(c.AssignStatement(c.Identifier("n"), A))
         body.add(c.Comment(("g.oi:3  third",)))
-        with body.inside(c.ForStatement("ptrdiff_t", "i", A, binary(">", c.Identifier("i"), c.integer(0)), down=True)):
+        with body.inside(c.ForStatement("ptrdiff_t", "i", A, binary("<", c.Identifier("i"), B))):
             body.add(c.call("f", c.Identifier("i")))
     with body.within(branch.orelse), body.inside(c.Once()):
         body.add(c.Break())
@@ -122,7 +122,7 @@ def test_statements() -> None:
         "    n = a;",
         "",
         "    /* g.oi:3  third */",
-        "    for (ptrdiff_t i = a; i > 0; --i) {",
+        "    for (ptrdiff_t i = a; i < b; ++i) {",
         "        f(i);",
         "    }",
         "} else {",

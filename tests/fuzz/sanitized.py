@@ -254,7 +254,7 @@ void run{number}(void)
     state = filled({unit.state_bytes});
     arena = filled({unit.arena_bytes});
     weights = filled({unit.weights_bytes});
-{f"    memset(state, 0, {unit.state_bytes});" if files.model.init_lines else ""}
+{f"    memset(state, 0, {unit.state_bytes});" if files.model.lines["init"] else ""}
     take(weights, {unit.weights_bytes});
     int32_t status = (int32_t){name}_init(&s, &(const {name}_memory){{
         state, {unit.state_bytes}, arena, {unit.arena_bytes}, weights, {unit.weights_bytes}}});

@@ -16,7 +16,7 @@ from oic.ir.dims import Extent
 from oic.ir.grouping import by_key
 from oic.ir.module import Module
 from oic.ir.ranges import Ranges
-from oic.ir.state import COUNTS, Constant, StateLoad
+from oic.ir.state import COUNTS, StateLoad
 from oic.ir.types import StateType, TensorType
 from oic.kernels.kernel import Instance
 from oic.memory import layout
@@ -84,11 +84,8 @@ class Unit:
         self.state_bytes = plan.state_bytes
         self.weights = {b.name: b for b in plan.space("weights")}
         self.arena = {(b.function, b.name): b for b in plan.space("arena")}
-        self.constants: dict[Func, list[Constant]] = {}  # that a function uses
-        for constant in module.constants():
-            for func in dict.fromkeys(user.within(module.top) for user in constant.result.users):
-                if isinstance(func, Func):
-                    self.constants.setdefault(func, []).append(constant)
+        used = dict.fromkeys((user.within(module.top), op) for op in module.constants() for user in op.result.users)
+        self.constants = by_key((func, op) for func, op in used if isinstance(func, Func))  # that a function uses
         self.weights_bytes = plan.weights_bytes if self.weights else 0
         self.arena_bytes = layout.arena_bytes(module)
         self.ranges = Ranges()  # nothing changes any more
@@ -100,7 +97,6 @@ class Unit:
         if profiled:
             self.headers |= {"profile/laps.h"}
         self._comments: dict[tuple[str, int], str] = {}  # of source lines
-        self._last: tuple[Span | None, list[str]] = None, []  # a place of the source, and its lines
 
     def spans(self, op: Op) -> list[Span]:
         """The places of the source that an op was made from, those of a fused body included."""
@@ -120,14 +116,9 @@ class Unit:
         return number
 
     def source_lines(self, op: Op) -> list[str]:
-        """The source lines that an op was made from, with their places; ops of one place in a row share the list."""
-        if op.span is not None and op.span is self._last[0] and not isinstance(op, Fused):
-            return self._last[1]
+        """The source lines that an op was made from, with their places."""
         found = {span.line: span for span in self.spans(op)}
-        lines = [self._shown(found[line], line) for line in sorted(found)]
-        if not isinstance(op, Fused):
-            self._last = op.span, lines
-        return lines
+        return [self._shown(found[line], line) for line in sorted(found)]
 
     def _shown(self, span: Span, line: int) -> str:
         """A source line, which may have any number of statements, is read once."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from oic.codegen import c_tree as c
+from oic.ir.grouping import by_key
 
 WIDTH = 110  # columns before a line is broken
 INDENT = 4
@@ -17,88 +18,72 @@ LEVELS = {"*": 2, "/": 2, "%": 2, "+": 3, "-": 3, "&&": AND, "||": OR} | dict.fr
     ("<", "<=", ">", ">=", "==", "!="), COMPARISON
 )
 
-_LEVELS: dict[type[c.Expression], int] = {c.Conditional: CHOICE, c.Conversion: PREFIX, c.Prefix: PREFIX}
-
 # ---------------------------------------------------------------- expressions
 
 
-class Open(str):
-    """A piece that begins what may be broken after every `SoftBreak` in it."""
+@dataclass
+class Group:
+    """Items, of texts and groups, that a line may be broken between.
+
+    mark   between them
+    hangs  broken, it goes on in lines of their own, indented as a block is
+    """
+
+    items: list[Pieces]
+    opening: str = ""
+    mark: str = " "
+    closing: str = ""
+    hangs: bool = False
+
+    @cached_property
+    def text(self) -> str:
+        """All of it on one line."""
+        return self.opening + self.mark.join(map(_text, self.items)) + self.closing
 
 
-class Hanging(Open):
-    """Broken, it goes on in lines of their own, indented as a block is."""
-
-
-class SoftBreak(str):
-    """A piece that a line may be broken after."""
-
-
-class Close(str):
-    """A piece that ends what the last `Open` began."""
-
-
-OPEN, CLOSE, SPACE, COMMA = Open(), Close(), SoftBreak(" "), SoftBreak(", ")
+Pieces = list[str | Group]
 
 
 def text(value: c.Expression) -> str:
     """An expression on one line."""
-    return "".join(_pieces(value))
+    return _text(_pieces(value))
 
 
-def _pieces(value: c.Expression) -> list[str]:
-    found: list[str] = []
-    _write(found, value)
-    return found
+def _text(pieces: Iterable[str | Group]) -> str:
+    return "".join(piece if isinstance(piece, str) else piece.text for piece in pieces)
 
 
-def _write(to: list[str], value: c.Expression, level: int = CHOICE) -> None:
-    """Add the pieces of an expression, in parentheses where it binds more loosely than the level allows."""
-    if isinstance(value, (c.Identifier, c.Literal)):
-        to.append(value.text)
-        return
-    own = LEVELS[value.op] if isinstance(value, c.Infix) else _LEVELS.get(type(value), POSTFIX)
-    if own > level:
-        to.append("(")
+def _pieces(value: c.Expression, level: int = CHOICE) -> Pieces:
+    """An expression, in parentheses where it binds more loosely than the level allows."""
+    own = POSTFIX
+    found: Pieces
     match value:
+        case c.Identifier(name) | c.Literal(name):
+            return [name]
         case c.Member(of, name, arrow):
-            _write(to, of, POSTFIX)
-            to.append(f"->{name}" if arrow else f".{name}")
+            found = [*_pieces(of, POSTFIX), f"->{name}" if arrow else f".{name}"]
         case c.Element(of, index):
-            _write(to, of, POSTFIX)
-            to.append("[")
-            _write(to, index)
-            to.append("]")
+            found = [*_pieces(of, POSTFIX), "[", *_pieces(index), "]"]
         case c.FunctionCall(function, args):
-            _items(to, Open(f"{function}("), args, Close(")"))
+            found = [_items(f"{function}(", args, ")")]
         case c.Braces(items, names, type_, const):
-            head = Open("{") if type_ is None else Hanging(f"({declared(type_, const=const)}){{")
-            _items(to, head, items, Close("}"), names)
+            opening = "{" if type_ is None else f"({declared(type_, const=const)}){{"
+            found = [_items(opening, items, "}", names, hangs=type_ is not None)]
         case c.Conversion(type_, inner):
-            to.append(f"({declared(type_)})")
-            _write(to, inner, PREFIX)
+            own, found = PREFIX, [f"({declared(type_)})", *_pieces(inner, PREFIX)]
         case c.Prefix(op, inner):
-            to.append(op)
             twice = isinstance(inner, c.Prefix) and inner.op == op  # `--` is another operator
-            _write(to, inner, POSTFIX if twice else PREFIX)
-        case c.Infix():
-            to.append(OPEN)
-            _chain(to, value, own)
-            to.append(CLOSE)
+            own, found = PREFIX, [op, *_pieces(inner, POSTFIX if twice else PREFIX)]
+        case c.Infix(op):
+            own, found = LEVELS[op], [_chain(value, LEVELS[op])]
         case c.Conditional(test, then, otherwise):
-            to.append(OPEN)
-            for part, limit, after in ((test, OR, " ?"), (then, CHOICE, " :")):
-                _write(to, part, limit)
-                to += (after, SPACE)
-            _write(to, otherwise)
-            to.append(CLOSE)
+            own, found = CHOICE, [Group([[*_pieces(test, OR), " ?"], [*_pieces(then), " :"], _pieces(otherwise)])]
         case _:
             raise AssertionError(f"{value!r} is no expression")
-    if own > level:
-        to.append(")")
+    return found if own <= level else ["(", *found, ")"]
 
 
-def _chain(to: list[str], value: c.Infix, level: int) -> None:
+def _chain(value: c.Infix, level: int) -> Group:
     """Operators of one level in a row, broken after them: `a + b - c`.
 
     A comparison in a comparison and `&&` in `||` are in parentheses, which compilers ask for.
@@ -107,21 +92,20 @@ def _chain(to: list[str], value: c.Infix, level: int) -> None:
     row = [value]
     while isinstance(left := row[-1].left, c.Infix) and LEVELS[left.op] == level != COMPARISON:
         row.append(left)  # no recursion: a row may be thousands long
-    _write(to, left, operand)
+    items = [_pieces(left, operand)]
     for one in reversed(row):
-        to += (f" {one.op}", SPACE)
-        _write(to, one.right, operand)
+        items[-1].append(f" {one.op}")
+        items.append(_pieces(one.right, operand))
+    return Group(items)
 
 
-def _items(to: list[str], head: Open, items: Sequence[c.Expression], end: Close, names: Sequence[str] = ()) -> None:
-    to.append(head)
-    for at, item in enumerate(items):
-        if at:
-            to.append(COMMA)
-        if names:
-            to.append(f".{names[at]} = ")
-        _write(to, item)
-    to.append(end)
+def _items(
+    opening: str, values: Sequence[c.Expression], closing: str, names: Sequence[str] = (), *, hangs: bool = False
+) -> Group:
+    items = [_pieces(value) for value in values]
+    for name, item in zip(names, items):
+        item.insert(0, f".{name} = ")
+    return Group(items or [[]], opening, ", ", closing, hangs)
 
 
 def declared(type_: c.Type, name: str = "", *, const: bool = False) -> str:
@@ -139,41 +123,6 @@ def declared(type_: c.Type, name: str = "", *, const: bool = False) -> str:
 # ---------------------------------------------------------------- lines
 
 
-@dataclass
-class Group:
-    """Pieces from an `Open` to its `Close`, by the marks between them; its width on one line."""
-
-    opening: str
-    items: list[list[str | Group]]
-    mark: str = ""
-    closing: str = ""
-    width: int = 0
-
-
-def _grouped(pieces: Iterator[str], opening: str = "") -> Group:
-    """Pieces up to the end of a group."""
-    found = Group(opening, [[]])
-    for piece in pieces:
-        match piece:
-            case Open():
-                found.items[-1].append(_grouped(pieces, piece))
-            case SoftBreak():
-                found.mark = piece
-                found.items.append([])
-            case Close():
-                found.closing = piece
-                break
-            case _:
-                found.items[-1].append(piece)
-    marks = len(found.mark) * (len(found.items) - 1)
-    found.width = len(opening) + sum(map(_width, found.items)) + marks + len(found.closing)
-    return found
-
-
-def _width(item: Iterable[str | Group]) -> int:
-    return sum(len(piece) if isinstance(piece, str) else piece.width for piece in item)
-
-
 class _Line:
     """Pieces on their way to lines that are no longer than they must be."""
 
@@ -182,24 +131,23 @@ class _Line:
         self.done: list[str] = []
         self.now = " " * self.indent
 
-    def put(self, item: Sequence[str | Group], after: int) -> None:
+    def put(self, item: Pieces, after: int) -> None:
         """Write pieces; `after` characters follow them on their last line."""
-        after += _width(item)
+        after += len(_text(item))
         for piece in item:
+            after -= len(_text([piece]))
             if isinstance(piece, str):
-                after -= len(piece)
                 self.now += piece
             else:
-                after -= piece.width
                 self._fill(piece, after)
 
     def _fill(self, group: Group, after: int) -> None:
         """Items, as many a line as fit, below the first of them or where that is too far right, below the statement."""
-        whole = len(self.now) + group.width + after <= WIDTH
+        whole = len(self.now) + len(group.text) + after <= WIDTH
         self.now += group.opening
         column, last = len(self.now), len(group.items) - 1
-        far = bool(group.opening) and any(column + _width(item) >= WIDTH for item in group.items[:last])
-        hangs = not whole and (far or isinstance(group.opening, Hanging))
+        far = bool(group.opening) and any(column + len(_text(item)) >= WIDTH for item in group.items[:last])
+        hangs = not whole and (far or group.hangs)
         if hangs:
             column = self.indent + INDENT
         for at, item in enumerate(group.items):
@@ -210,22 +158,22 @@ class _Line:
             self.put(item, tail)
             self.now += group.closing if at == last else group.mark
 
-    def _begins(self, item: Sequence[str | Group], column: int, tail: int, last: bool) -> bool:
+    def _begins(self, item: Pieces, column: int, tail: int, last: bool) -> bool:
         """An item goes to a line of its own; but not a last one that must be broken anyway, where there is room."""
-        width = _width(item) + tail
+        width = len(_text(item)) + tail
         if len(self.now) + width <= WIDTH:
             return False
         return column + width <= WIDTH or not last or len(self.now) > WIDTH // 2 or not isinstance(item[-1], Group)
 
 
-def _set(depth: int, pieces: Sequence[str], end: str, note: str = "") -> list[str]:
+def _set(depth: int, pieces: Pieces, end: str, note: str = "") -> list[str]:
     """The lines of a statement, with its end and a comment."""
     end += f" /* {note} */" if note else ""
-    whole = f"{' ' * INDENT * depth}{''.join(pieces)}{end}"
+    whole = f"{' ' * INDENT * depth}{_text(pieces)}{end}"
     if len(whole) <= WIDTH:
         return [whole]
     line = _Line(depth)
-    line.put(_grouped(iter(pieces)).items[0], len(end))
+    line.put(pieces, len(end))
     return [*line.done, line.now + end]
 
 
@@ -238,10 +186,9 @@ def lines(statements: Sequence[c.Statement], depth: int = 1) -> list[str]:
 
 def function(before: str, type_: c.Type, name: str, parameters: Sequence[c.Declare]) -> str:
     """The declaration of a function, without its end; `before` is `static`, or the macro of what is exported."""
-    pieces: list[str] = []
-    head = Open(f"{before} {declared(type_, name)}(".lstrip())
-    _items(pieces, head, [c.Identifier(declared(p.type, p.name)) for p in parameters], Close(")"))
-    return "\n".join(_set(0, pieces, ""))
+    opening = f"{before} {declared(type_, name)}(".lstrip()
+    items: list[Pieces] = [[declared(p.type, p.name)] for p in parameters]
+    return "\n".join(_set(0, [Group(items, opening, ", ", ")")], ""))
 
 
 def member(declaration: c.Declare) -> str:
@@ -269,38 +216,35 @@ def _statement(to: list[str], statement: c.Statement, depth: int) -> None:
         case c.Comment(found):
             _comments(to, depth, found)
         case c.Declare(value=c.Braces(rows, rows=True), note=note):
-            to += _set(depth, (*_head(statement), " = "), "{", note)
+            to += _set(depth, [_head(statement), " = "], "{", note)
             for row in rows:
                 plain = row if isinstance(row, c.BracedRow) else c.BracedRow(row)
                 _comments(to, depth + 1, (plain.above,) if plain.above else ())
                 to += _set(depth + 1, _pieces(plain.value), ",", plain.note)
             _end(to, depth, "};")
-        case c.Declare(value=c.Braces(items, names, None), note=note) if names:
-            pieces = [*_head(statement), " = "]
-            _items(pieces, Hanging("{"), items, Close("}"), names)
-            to += _set(depth, pieces, ";", note)
+        case c.Declare(value=c.Braces(values, members, None), note=note) if members:
+            to += _set(depth, [_head(statement), " = ", _items("{", values, "}", members, hangs=True)], ";", note)
         case c.Declare(value=value, note=note):
-            given = () if value is None else (" = ", *_pieces(value))
-            to += _set(depth, (*_head(statement), *given), ";", note)
+            given = [] if value is None else [" = ", *_pieces(value)]
+            to += _set(depth, [_head(statement), *given], ";", note)
         case c.AssignStatement(target, value, note):
-            to += _set(depth, (*_pieces(target), " = ", *_pieces(value)), ";", note)
+            to += _set(depth, [*_pieces(target), " = ", *_pieces(value)], ";", note)
         case c.Do(value, note):
             to += _set(depth, _pieces(value), ";", note)
         case c.ReturnStatement(value):
-            to += _set(depth, ("return",) if value is None else ("return ", *_pieces(value)), ";")
+            to += _set(depth, ["return"] if value is None else ["return ", *_pieces(value)], ";")
         case c.Break():
-            to += _set(depth, ("break",), ";")
+            _end(to, depth, "break;")
         case c.IfStatement(test, body, orelse, note):
-            to += _set(depth, ("if (", *_pieces(test)), ") {", note)
+            to += _set(depth, ["if (", *_pieces(test)], ") {", note)
             _block(to, body, depth + 1)
             if orelse:
                 _end(to, depth, "} else {")
                 _block(to, orelse, depth + 1)
             _end(to, depth)
-        case c.ForStatement(type_, name, start, test, down, body):
-            step = f"{'--' if down else '++'}{name}"
-            head = [Open("for ("), f"{type_} {name} = ", *_pieces(start), SoftBreak("; ")]
-            to += _set(depth, [*head, *_pieces(test), SoftBreak("; "), step, Close(")")], " {")
+        case c.ForStatement(type_, name, start, test, body):
+            items: list[Pieces] = [[f"{type_} {name} = ", *_pieces(start)], _pieces(test), [f"++{name}"]]
+            to += _set(depth, [Group(items, "for (", "; ", ")")], " {")
             _block(to, body, depth + 1)
             _end(to, depth)
         case c.Enclosed(body):
@@ -317,9 +261,9 @@ def _end(to: list[str], depth: int, brace: str = "}") -> None:
     to.append(f"{' ' * INDENT * depth}{brace}")
 
 
-def _head(statement: c.Declare) -> tuple[str]:
+def _head(statement: c.Declare) -> str:
     head = declared(statement.type, statement.name, const=statement.const)
-    return (f"static {head}" if statement.static else head,)
+    return f"static {head}" if statement.static else head
 
 
 def _comments(to: list[str], depth: int, found: Sequence[str]) -> None:
@@ -331,17 +275,11 @@ def _comments(to: list[str], depth: int, found: Sequence[str]) -> None:
 
 def names(statements: Iterable[c.Statement]) -> set[str]:
     """The names that are used, also to set them."""
-    return {name for s in _all(statements) for name in _names(c.parts(s))}
+    return {name for s in _all(statements) for name in _names(s)}
 
 
-def _names(values: Iterable[c.Expression]) -> list[str]:
-    waiting, found = list(values), []
-    for value in waiting:
-        if type(value) is c.Identifier:
-            found.append(value.text)
-        elif type(value) is not c.Literal:
-            waiting += c.parts(value)
-    return found
+def _names(statement: c.Statement) -> list[str]:
+    return [v.text for part in c.parts(statement) for v in c.walk(part) if isinstance(v, c.Identifier)]
 
 
 def _all(statements: Iterable[c.Statement]) -> Iterator[c.Statement]:
@@ -353,26 +291,17 @@ def _all(statements: Iterable[c.Statement]) -> Iterator[c.Statement]:
 
 def kept(statements: Sequence[c.Statement]) -> list[c.Statement]:
     """The statements without optional declarations of unused names, what sets those, and comments above nothing."""
-    uses: Counter[str] = Counter()
-    mentions: dict[str, list[str]] = {}  # in what declares a name or sets it, beside the name
-    optional: set[str] = set()
-    for statement in _all(statements):
-        found = _names(c.parts(statement))
-        if own := _sets(statement):
-            found = [name for name in found if name != own]
-            mentions.setdefault(own, []).extend(found)
-        if isinstance(statement, c.Declare) and statement.optional:
-            optional.add(statement.name)
-        uses.update(found)
-    gone: set[str] = set()
-    waiting = [name for name in optional if name not in uses]
+    optional = {s.name for s in _all(statements) if isinstance(s, c.Declare) and s.optional}
+    each = [(_sets(s), _names(s)) for s in _all(statements)]  # what a statement sets, and what it mentions
+    mentions = by_key((own if own in optional else "", name) for own, found in each for name in found)
+    used: set[str] = set()
+    waiting = [""]  # what stays in any case
     while waiting:
-        gone.add(name := waiting.pop())
-        for used in mentions[name]:
-            uses[used] -= 1
-            if not uses[used] and used in optional:
-                waiting.append(used)
-    return _without(statements, gone)
+        name = waiting.pop()
+        if name not in used:
+            used.add(name)
+            waiting += mentions.get(name, [])
+    return _without(statements, optional - used)
 
 
 def _sets(statement: c.Statement) -> str:

@@ -253,13 +253,12 @@ class IfStatement(Statement):
 
 
 class ForStatement(Statement):
-    """`for (type name = start; test; ++name)`, or `--name` where it counts down."""
+    """`for (type name = start; test; ++name)`."""
 
     type: str
     name: str
     start: Expression
     test: Expression
-    down: bool = False
     body: list[Statement] = field(default_factory=list)
 
 

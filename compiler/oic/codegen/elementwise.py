@@ -22,7 +22,6 @@ from oic.ir.control import Cond
 from oic.ir.core import Op, Value
 from oic.ir.state import IndexTensor, Splat
 from oic.ir.strides import Strides
-from oic.ir.types import TensorType
 from oic.operators.base import Operator, Scalar
 from oic.operators.fused import Copy
 from oic.operators.shape import BroadcastTo
@@ -73,8 +72,7 @@ def scalar(frame: Frame, value: Value) -> c.Expression:
     found = immediate(frame, value)
     if found is not None:
         return found
-    ref = frame.refs.get(value)
-    assert ref is not None, f"{value!r} has neither memory nor a number"
+    ref = frame.ref(value)
     return load(ref, ref.start.value)
 
 
@@ -222,10 +220,7 @@ def apply(frame: Frame, op: Op, read: ReadElement) -> c.Expression:
     arguments: list[c.Expression] = []
     for name in _passed(op, spec):
         wanted = dtypes.i64 if name in spec.wide else by
-        arguments += _argument(frame, getattr(op, name), wanted, read)
-        field = op.fields.get(name)
-        if field is None or field.kind == "attribute":
-            arguments[-1] = _converted(getattr(op, name), wanted, arguments[-1])
+        arguments += _arguments(frame, op, name, wanted, read)
     if spec.bare:
         return arguments[0]
     if spec.infix and by.is_float:
@@ -236,33 +231,23 @@ def apply(frame: Frame, op: Op, read: ReadElement) -> c.Expression:
     return c.call(spec.function(op), *arguments)
 
 
-def _converted(setting: Any, wanted: DType, value: c.Expression) -> c.Expression:
-    """A setting that is a variable of another type than it is passed in."""
-    if not isinstance(setting, Value) or not isinstance(setting.type, TensorType):
-        return value
-    return value if setting.dtype.computed is wanted else c.Conversion(wanted.value, value)
-
-
 def _passed(op: Op, spec: Scalar) -> list[str]:
-    """The fields that become arguments."""
+    """The fields that become arguments: by default operands, and attributes that are numbers."""
     if spec.args is not None:
         return list(spec.args)
-    return [name for name, field in op.fields.items() if _is_passed(field.kind, getattr(op, name))]
+    numbers = (int, float, np.generic, Value)
+    return [n for n, field in op.fields.items() if field.kind == "rest" or isinstance(getattr(op, n), numbers)]
 
 
-def _is_passed(kind: str, part: Any) -> bool:
-    """A field that is an argument by default: operands, and numeric attributes."""
-    if kind == "attribute":
-        return isinstance(part, (bool, int, float, np.generic, Value))
-    return kind in ("operand", "rest") or (kind == "optional" and part is not None)
-
-
-def _argument(frame: Frame, part: Any, by: DType, read: ReadElement) -> list[c.Expression]:
-    """The arguments that one field gives; a setting has the type `by`."""
-    if isinstance(part, Value):
-        if part in frame.indices:
-            return [cast(frame.index(part), by.value)]
-        return [read(part)]
+def _arguments(frame: Frame, op: Op, name: str, wanted: DType, read: ReadElement) -> list[c.Expression]:
+    """The arguments that one field gives; settings become numbers of the wanted type."""
+    part, field = getattr(op, name), op.fields.get(name)
     if isinstance(part, (list, tuple)):
         return [read(v) for v in part]
-    return [expr.literal(part, by)]
+    if not isinstance(part, Value):
+        return [expr.literal(part, wanted)]
+    if part in frame.indices:
+        return [cast(frame.index(part), wanted.value)]
+    is_setting = field is None or field.kind == "attribute"
+    converted = is_setting and part.dtype.computed is not wanted
+    return [c.Conversion(wanted.value, read(part)) if converted else read(part)]

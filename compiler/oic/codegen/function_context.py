@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -137,7 +137,7 @@ class Frame:
         assert place is not None and place.offset is not None, f"{value!r} has no address"
         type_ = value.tensor
         strides = place.strides if place.strides is not None else dense(type_.shape)
-        key = (place.space, "" if place.space == "state" else place.buffer, place.offset)
+        key = (place.space, place.buffer, place.offset)
         const = place.space in ("input", "weights")
         if self.moves(value):
             pointer = self.pointer(value.hint or "t", type_, self.movable[place.buffer], False, str(type_))
@@ -149,13 +149,12 @@ class Frame:
             note = f"{type_}, in the memory of {same.text}" if same else str(type_)
             address = named = self.pointer(value.hint or "t", type_, address, const, note)
             self.scopes[-1].setdefault((*key, type_.stored.c), named)
-        ref = Ref(address, type_, strides, const, key=key)
-        self.refs[value] = ref
-        return ref
+        self.refs[value] = Ref(address, type_, strides, const, key=key)
+        return self.refs[value]
 
     def entry(self, symbol: str, box: Ref, note: str, hint: str = "") -> None:
         """Declare the pointer to a box that values are computed in."""
-        pointer = self.pointer(hint or symbol, box.type, start_address(box), False, f"{box.type}, {note}")
+        pointer = self.pointer(hint or symbol, box.type, address_of(box), False, f"{box.type}, {note}")
         self.scopes[-1]["entry", symbol] = pointer
         self.entries[symbol] = box.type
 
@@ -164,20 +163,18 @@ class Frame:
         place = value.place
         return place is not None and place.space == "arena" and place.buffer in self.movable
 
-    def view(self, value: Value, base: Ref, start: Index, strides: Strides) -> Ref:
+    def view(self, value: Value, base: Ref, start: Index, strides: Strides) -> None:
         """A value that is part of another's memory: `start` elements on, with strides of its own."""
         type_ = value.tensor
         key = base.key if start.number == 0 else None
         if base.type.dtype.packed:
             total = expr.arithmetic("+", base.start, start)
-            ref = replace(base, type=type_, strides=strides, start=total)
+            self.refs[value] = replace(base, type=type_, strides=strides, start=total)
         else:
             moved = c.total(base.pointer, start.value)
             if moved != base.pointer or self._renamed(base.pointer, value):
                 moved = self.pointer(value.hint or "t", type_, moved, base.const, str(type_))
-            ref = Ref(moved, type_, strides, base.const, key=key)
-        self.refs[value] = ref
-        return ref
+            self.refs[value] = Ref(moved, type_, strides, base.const, key=key)
 
     def stem(self, pointer: c.Expression) -> str:
         """The name of a pointer variable before a number was added; "" of another address."""
@@ -228,16 +225,26 @@ def memory(space: str, offset: int) -> c.Expression:
     return c.call("oic_at" if space == "arena" else "oic_at_const", c.Member(SESSION, space), offset)
 
 
-def start_address(ref: Ref) -> c.Expression:
-    """The pointer to a tensor's first element."""
-    if ref.start.number == 0:
-        return ref.pointer
-    per = 8 // ref.type.dtype.bits
-    start = ref.start.number
-    if start is None:  # the planner gives kernels packed operands at whole bytes only
-        return c.total(ref.pointer, c.Infix("/", ref.start.value, c.integer(per)))
-    assert start % per == 0, f"a packed operand starts inside a byte: {ref.type} at {start}"
-    return c.total(ref.pointer, c.integer(start // per))
+def part_at(
+    pointer: c.Expression, start: Index, type_: TensorType, strides: Sequence[Dim], key: tuple[Any, ...] | None = None
+) -> Ref:
+    """What may be written to `start` elements on: not added to the address of packed elements, which have none."""
+    if type_.dtype.packed:
+        return Ref(pointer, type_, tuple(strides), False, start, key)
+    return Ref(c.total(pointer, start.value), type_, tuple(strides), False, key=key)
+
+
+def address_of(ref: Ref, index: c.Expression = expr.ZERO.value) -> c.Expression:
+    """The pointer to a tensor's first element, or to that at an index; the planner has packed ones at whole bytes."""
+    per, start = max(1, 8 // ref.type.dtype.bits), ref.start.value
+    if ref.start.number is not None:
+        assert ref.start.number % per == 0, f"what is packed starts inside a byte: {ref.type} at {ref.start.number}"
+        start = c.integer(ref.start.number // per)
+    elif per > 1:
+        start = c.Infix("/", start, c.integer(per))
+    if per > 1 and index != expr.ZERO.value:
+        index = c.Infix("/", index, c.integer(per))
+    return c.total(ref.pointer, index, start)
 
 
 def _crowded(ops: Iterable[Op], ranges: Ranges) -> set[int]:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from oic import dtypes
 from oic.codegen import c_tree as c
 from oic.codegen import expressions as expr
 from oic.codegen.elementwise import cast, scalar
-from oic.codegen.function_context import GIVEN, SESSION, Frame, memory, start_address
+from oic.codegen.function_context import GIVEN, SESSION, Frame, address_of, memory
 from oic.codegen.outline import Task
 from oic.ir import dims
 from oic.ir.core import Op, Value
@@ -87,9 +85,9 @@ def argument(frame: Frame, op: Op, part: Any) -> c.Expression:
         case None:
             return c.NULL
         case Value():
-            return start_address(frame.ref(part))
+            return address_of(frame.ref(part))
         case Out(index):
-            return start_address(frame.ref(op.results[index]))
+            return address_of(frame.ref(op.results[index]))
         case Stride(value, axis):
             ref = frame.ref(op.results[value.index] if isinstance(value, Out) else value)
             return frame.dim(ref.strides[axis]).value
@@ -102,7 +100,7 @@ def argument(frame: Frame, op: Op, part: Any) -> c.Expression:
         case Ints(items):
             return _array("ptrdiff_t", [argument(frame, op, i) for i in items])
         case Pointers(values):
-            return _array(c.Pointer("void", const=True), [start_address(frame.ref(v)) for v in values])
+            return _array(c.Pointer("void", const=True), [address_of(frame.ref(v)) for v in values])
         case int() | dims.Expr():
             return frame.dim(part).value
     raise AssertionError(f"{op.name} passes {part!r} to its kernel")
@@ -119,8 +117,6 @@ def _cast(frame: Frame, value: Any, c_type: str) -> c.Expression:
             return cast(frame.index(value), c_type)
         found = scalar(frame, value)
         return c.Conversion(c_type, found) if value.dtype.value != c_type else found
-    if isinstance(value, (bool, np.bool_)):
-        return c.integer(int(value))
     if isinstance(value, dims.Expr):
         return c.Conversion(c_type, frame.dim(value).value)
     return expr.literal(value, _DTYPE_OF_C.get(c_type, dtypes.i32))
@@ -128,8 +124,7 @@ def _cast(frame: Frame, value: Any, c_type: str) -> c.Expression:
 
 def _scratch(frame: Frame, op: Any, part: Scratch) -> c.Expression:
     """The working memory that the planner listed for this op, in the order of the arguments."""
-    wanted = [a for a in op.call().args if isinstance(a, Scratch)]
-    number = next(i for i, a in enumerate(wanted) if a is part or a == part)
+    number = [a for a in op.call().args if isinstance(a, Scratch)].index(part)
     name, now = f"{around(op).results[0].placed.buffer}.scratch{number or ''}", frame.live.start[op]
     for key in (f"{name}.{now}", name):
         buffer = frame.unit.arena.get((frame.face.symbol, key))

@@ -30,16 +30,14 @@ def on_demand(unit: Unit, field: StateMember) -> bool:
 
 def reset(unit: Unit) -> list[c.Statement]:
     """Every variable back to its initial value."""
+    if not any(f.type.reserved for f in unit.fields.values()):
+        return [c.Do(c.call("memset", STATE, 0, c.Prefix("sizeof ", c.Prefix("*", STATE)))), *fresh(unit)]
     frame = _frame(unit)
-    fields = list(unit.fields.values())
     _require_counts(unit, frame)
-    if not any(f.type.reserved for f in fields):
-        frame.body.add(c.call("memset", STATE, 0, c.Prefix("sizeof ", c.Prefix("*", STATE))))
-        fields = [f for f in fields if not dtypes.is_zeros(_initial(f), f.type.dtype)]
-    fields = [f for f in fields if not on_demand(unit, f)]  # its marks back at 0 are enough
+    fields = (f for f in unit.fields.values() if not on_demand(unit, f))  # its marks back at 0 are enough
     # Those that are reserved come first, as their counts are needed.
     for field in sorted(fields, key=lambda f: f.type.reserved, reverse=True):
-        _fill(frame, field, box_lengths(unit, field))
+        _fill(frame, field)
     return frame.body.statements
 
 
@@ -70,7 +68,7 @@ def fresh(unit: Unit) -> list[c.Statement]:
     frame = _frame(unit)
     for field in unit.fields.values():
         if not on_demand(unit, field) and not dtypes.is_zeros(_initial(field), field.type.dtype):
-            _fill(frame, field, box_lengths(unit, field))
+            _fill(frame, field)
     return frame.body.statements
 
 
@@ -135,9 +133,9 @@ def saved(unit: Unit) -> list[c.Statement]:
         parts.append(_part(unit, part, len(axes), len(found)))
         axes += found
     tables = [
-        _table(unit, "count", "counts", "place, most", counts),
-        _table(unit, "axis", "axes", "size, count, stride, reached, filled", axes),
-        _table(unit, "part", "parts", "", parts),
+        _table("oic_saved_count", f"{unit.name}_saved_counts", "place, most", counts),
+        _table("oic_saved_axis", f"{unit.name}_saved_axes", "size, count, stride, reached, filled", axes),
+        _table("oic_saved_part", f"{unit.name}_saved_parts", "", parts),
     ]
     given = [c.Identifier(t.name) if rows else c.NULL for t, rows in ((tables[0], counts), (tables[2], parts))]
     sizes = (c.integer(len(counts)), c.integer(len(form.parts)))
@@ -154,14 +152,12 @@ def truncated(unit: Unit) -> list[c.Statement]:
     for symbol, axis in unit.module.truncation.tables.items():
         name = f"{symbol}.{unit.fields[symbol].type.table[axis].name}"
         rows.append(c.BracedRow(c.Braces((c.string(name), c.integer(numbers[symbol]), c.integer(axis)))))
-    value, array = c.Braces(tuple(rows), rows=True), c.Array("oic_truncated")
-    note = "index, part of the form, which of its indices"
-    return [c.Declare(array, f"{unit.name}_truncated", value, const=True, static=True, note=note)]
+    return [_table("oic_truncated", f"{unit.name}_truncated", "index, part of the form, which of its indices", rows)]
 
 
-def _table(unit: Unit, of: str, name: str, note: str, rows: Sequence[c.Expression]) -> c.Declare:
-    value, array = c.Braces(tuple(rows), rows=True), c.Array(f"oic_saved_{of}")
-    return c.Declare(array, f"{unit.name}_saved_{name}", value, const=True, static=True, note=note)
+def _table(of: str, name: str, note: str, rows: Sequence[c.Expression]) -> c.Declare:
+    value = c.Braces(tuple(rows), rows=True)
+    return c.Declare(c.Array(of), name, value, const=True, static=True, note=note)
 
 
 def _axes(unit: Unit, part: Part, numbers: dict[str, int]) -> list[c.BracedRow]:
@@ -207,10 +203,9 @@ def _place(unit: Unit, symbol: str) -> c.Expression:
     return c.call("offsetof", c.Identifier(f"{unit.name}_state"), c.Identifier(unit.fields[symbol].member))
 
 
-def _fill(frame: Frame, field: StateMember, lengths: list[Index]) -> None:
-    dtype = field.type.dtype
-    target = Ref(address(field, []), TensorType(dtype), (), False)
-    fill_box(frame, target, lengths, list(field.strides), _initial(field), field)
+def _fill(frame: Frame, field: StateMember) -> None:
+    target = Ref(address(field, []), TensorType(field.type.dtype), (), False)
+    fill_box(frame, target, box_lengths(frame.unit, field), _initial(field), field)
 
 
 def _initial(field: StateMember) -> Any:

@@ -8,12 +8,11 @@ from contextlib import ExitStack
 from oic.codegen import c_tree as c
 from oic.codegen import expressions as expr
 from oic.codegen.expressions import Index
-from oic.codegen.function_context import Frame, Ref
+from oic.codegen.function_context import Frame, Ref, address_of
 from oic.dtypes import DType
 from oic.ir.dims import Dim
 from oic.ir.strides import Strides
 
-StridedRef = tuple[Ref, list[Dim]]
 COUNTERS = ("i", "j", "k", "m", "n", "p", "q", "r", "a", "b", "c", "d")
 
 
@@ -33,15 +32,13 @@ def collapse(shape: tuple[Dim, ...], operands: Sequence[Strides]) -> tuple[list[
     """
     sizes: list[Dim] = []
     strides: list[list[Dim]] = [[] for _ in operands]
-    for axis, size in enumerate(shape):
+    for size, *here in zip(shape, *operands):
         if size == 1:
             continue
-        here = [s[axis] for s in operands]
         if sizes and all(done[-1] == new * size for done, new in zip(strides, here)):
-            sizes[-1] = sizes[-1] * size
-            for done, new in zip(strides, here):
-                done[-1] = new
-            continue
+            size *= sizes.pop()
+            for done in strides:
+                done.pop()
         sizes.append(size)
         for done, new in zip(strides, here):
             done.append(new)
@@ -62,8 +59,8 @@ def collapsed(lengths: Sequence[Index], steps: Sequence[int]) -> tuple[list[Inde
         if n.number == 1:
             continue
         if sizes and n.number is not None and strides[-1] == step * n.number:
-            sizes[-1], strides[-1] = expr.arithmetic("*", sizes[-1], n), step
-            continue
+            n = expr.arithmetic("*", sizes.pop(), n)
+            strides.pop()
         sizes.append(n)
         strides.append(step)
     return sizes, strides
@@ -147,10 +144,12 @@ def element(ref: Ref, index: c.Expression) -> c.Expression:
 
 
 def size_in_bytes(count: Index, dtype: DType, *, clamped: bool = False) -> c.Expression:
-    """So many elements, as size_t.
+    """So many elements, as size_t; of packed types a number that is known.
 
     clamped   a compiler may think that the count could be below 0, and warns of memset with it
     """
+    if dtype.packed:
+        return c.integer(dtype.nbytes(count.low))
     found = count.value
     if count.number is None:
         sure = not clamped or (count.low >= 0 and not count.wide)
@@ -167,7 +166,9 @@ def copy(frame: Frame, source: Ref, target: Ref) -> None:
     shape = target.type.shape
     sizes, (from_, to) = collapse(shape, [broadcast_strides(source, shape), target.strides])
     if sizes and from_[-1] == to[-1] == 1 and not _shares_bytes(source, target, sizes[-1], from_, to):
-        _copy_runs(frame, sizes, (source, from_), (target, to))
+        with Nest(frame, sizes[:-1]) as nest:
+            a, b = (whole(address_of(ref, nest.index(s[:-1]))) for ref, s in ((source, from_), (target, to)))
+            frame.body.add(c.call("memcpy", b, a, size_in_bytes(frame.dim(sizes[-1]), source.type.dtype)))
         return
     if sizes or isinstance(target.pointer, c.Infix):
         source, target = frame.named(source, "from"), frame.named(target, "to")
@@ -177,24 +178,6 @@ def copy(frame: Frame, source: Ref, target: Ref) -> None:
             frame.body.add(store(target, b, load(source, a)))
         else:
             frame.body.add(c.AssignStatement(element(target, b), element(source, a)))
-
-
-def _copy_runs(frame: Frame, sizes: list[Dim], source: StridedRef, target: StridedRef) -> None:
-    """Loops around a memcpy of the innermost dimension."""
-    dtype, count = target[0].type.dtype, frame.dim(sizes[-1])
-    with Nest(frame, sizes[:-1]) as nest:
-        a, b = (_moved(ref, nest.index(strides[:-1])) for ref, strides in (source, target))
-        nbytes = c.integer(dtype.nbytes(count.low)) if dtype.packed else size_in_bytes(count, dtype)
-        frame.body.add(c.call("memcpy", b, a, nbytes))
-
-
-def _moved(ref: Ref, index: c.Expression) -> c.Expression:
-    """The address of an element, where packed elements lie at whole bytes."""
-    start = ref.start.number or 0
-    if ref.type.dtype.packed and (per := 8 // ref.type.dtype.bits) > 1:
-        start //= per
-        index = index if index == expr.ZERO.value else c.Infix("/", index, c.integer(per))
-    return whole(c.total(ref.pointer, index, c.integer(start)))
 
 
 def whole(pointer: c.Expression) -> c.Expression:

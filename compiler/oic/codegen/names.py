@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from oic.codegen.reserved import TOOLS, WORDS, is_function, is_header, is_macro
 from oic.diagnostics import fail
@@ -29,9 +29,9 @@ MACROS = (
 )  # fmt: skip
 
 
-def identifier(text: str, otherwise: str = "v") -> str:
+def identifier(text: str) -> str:
     """The text as a C identifier, neither a keyword nor a name with a meaning of its own."""
-    name = _plain(text, otherwise)
+    name = _plain(text, "v")
     taken = name in WORDS or is_macro(name) or name.startswith(("oic_", "OIC_"))
     return f"{name}_" if taken else name
 
@@ -80,9 +80,9 @@ class NameScope:
         self._stems: dict[str, str] = {}
         self._last: dict[str, int] = {}  # numbers up to this one are taken
 
-    def unique(self, hint: str, otherwise: str = "v") -> str:
+    def unique(self, hint: str) -> str:
         """A name like the hint that was not given before: `h`, then `h_2`, `h_3`."""
-        return self.numbered(identifier(hint, otherwise))
+        return self.numbered(identifier(hint))
 
     def numbered(self, base: str) -> str:
         """This name, or the first of `base_2`, `base_3`, … that was not given before."""
@@ -115,8 +115,7 @@ class NameScope:
         return name in self._taken
 
 
-@dataclass(frozen=True)
-class EntryNames:
+class EntryNames(NamedTuple):
     """The function of an entry, the structures it takes."""
 
     function: str
@@ -145,10 +144,10 @@ class LibraryNames:
         function = f"{self.name}_{'step' if symbol == 'entry' else symbol}"
         stem = self.name if symbol == "entry" else function
         found = EntryNames(function, f"{stem}_inputs", f"{stem}_outputs")
-        while any(n in self.scope or _has_meaning(n) for n in (found.function, found.inputs, found.outputs)):
+        while any(n in self.scope or _has_meaning(n) for n in found):
             function += "_entry"
             found = EntryNames(function, f"{function}_inputs", f"{function}_outputs")
-        for name in (found.function, found.inputs, found.outputs):
+        for name in found:
             self.scope.reserve(name)
         return found
 

@@ -75,9 +75,6 @@ class Seen(dict[Value, T]):
         self[value] = self.take(value)
         return self[value]
 
-    def get(self, value: Value, default: Any = None) -> Any:
-        return self[value] if value in self else default  # noqa: SIM401  (this is `get`)
-
 
 class TaskFrame(Frame):
     """The frame of a task: what it does not define itself comes from the frame of the step."""
@@ -87,8 +84,7 @@ class TaskFrame(Frame):
         self.function = names.unique(f"{outer.face.function}_{name}", outer.names)
         self.struct = names.unique(f"{self.function}_args", outer.names)
         super().__init__(outer.unit, outer.face, outer.live)
-        self.outer, self.facts = outer, outer.facts
-        self.late, self.tried = outer.late, None
+        self.outer, self.facts, self.late = outer, outer.facts, outer.late
         self.taken: dict[str, tuple[c.Type, c.Expression]] = {}  # members of the structure: what the step puts there
         self.head = c.Body()
         self.indices: Seen[Index] = Seen(outer.indices, self._take_index)
@@ -183,28 +179,23 @@ def task(outer: Frame, name: str, region: Block, results: list[Value], write: Wr
     for extent, member in out.items():
         frame.body.add(c.AssignStatement(c.Member(ARGS, member), frame.extents[extent]))
     outer.late |= any(op.touched("write") for op in region.ops)
-    head = c.Body()
-    head.declare(c.Pointer(f"{frame.unit.name}_state"), "state", c.Member(SESSION, "state"))
-    head.statements += frame.head.statements
-    if "why" not in c_print.names(frame.body.statements):
-        head.add(c.Do(c.Conversion("void", WHY), "nothing here can be refused"))
     if not isinstance(next(iter(frame.body.statements), None), c.Comment):
-        head.add(c.Comment(()))
-    head.statements += [*frame.body.statements, c.ReturnStatement(c.Identifier("OIC_OK"))]
+        frame.body.statements.insert(0, c.Comment(()))
+    if "why" not in c_print.names(frame.body.statements):
+        frame.body.statements.insert(0, c.Do(c.Conversion("void", WHY), "nothing here can be refused"))
+    frame.body.add(c.ReturnStatement(c.Identifier("OIC_OK")))
     title = f"Consumer `{name}` of {outer.face.function}."
-    why = c.Declare(c.Pointer("oic_refusal"), "why")
-    return _task(frame, title, "oic_status", [why], head.statements, out)
+    return _task(frame, title, "oic_status", [c.Declare(c.Pointer("oic_refusal"), "why")], out)
 
 
 def shared_loop(outer: Frame, write: Callable[[Frame], None]) -> Task:
     """The function of some iterations of the outermost loop that `write` makes, an `oic_part`."""
     frame = TaskFrame(outer, "loop")
     frame.spans = (("first", "end"),)
+    frame.body.add(c.Do(c.Conversion("void", c.Identifier("worker"))))
     write(frame)
-    unused = c.Do(c.Conversion("void", c.Identifier("worker")))
-    body = [*frame.head.statements, unused, *frame.body.statements]
     some = [c.Declare("ptrdiff_t", "first"), c.Declare("ptrdiff_t", "end"), c.Declare("int", "worker")]
-    return _task(frame, f"Some iterations of a loop of {outer.face.function}.", "void", some, body, {}, const=True)
+    return _task(frame, f"Some iterations of a loop of {outer.face.function}.", "void", some, {}, const=True)
 
 
 def continuation(outer: Frame, product: str, write: Callable[[Frame], None]) -> Task:
@@ -218,19 +209,20 @@ def continuation(outer: Frame, product: str, write: Callable[[Frame], None]) -> 
     sums = c.Declare(c.Pointer("float", const=True, restrict=True), "sum")
     some = [sums, *(c.Declare("ptrdiff_t", name) for name in ("ld", "first", "end", "from", "to"))]
     title = f"What {outer.face.function} does to some results of the product at {product}."
-    return _task(frame, title, "void", some, [*frame.head.statements, *frame.body.statements], {}, const=True)
+    return _task(frame, title, "void", some, {}, const=True)
 
 
 def _task(
-    frame: TaskFrame, title: str, result: str, parameters: list[c.Declare], statements: list[c.Statement],
+    frame: TaskFrame, title: str, result: str, parameters: list[c.Declare],
     gives: dict[Extent, str], *, const: bool = False,
 ) -> Task:  # fmt: skip
-    """A function with these parameters behind its structure, and these statements; `const`: that is only read."""
+    """A function with these parameters behind its structure; `const`: that is only read."""
     session = c.Pointer(f"{frame.unit.name}_session")
     first = c.Body()
     first.declare(c.Pointer(frame.struct, const), "args", c.Identifier("context"))
     first.declare(session, "s", c.Member(ARGS, "s"))
-    body = c_print.kept([*first.statements, *statements])
+    first.declare(c.Pointer(f"{frame.unit.name}_state"), "state", c.Member(SESSION, "state"))
+    body = c_print.kept([*first.statements, *frame.head.statements, *frame.body.statements])
     if "context" not in c_print.names(body):
         body.insert(0, c.Do(c.Conversion("void", c.Identifier("context"))))
     used = {s.name for s in body if isinstance(s, c.Declare)}

@@ -15,7 +15,7 @@ from oic.codegen import loops
 from oic.codegen.c_module import StateMember, Unit
 from oic.codegen.elementwise import cast, immediate
 from oic.codegen.expressions import Index
-from oic.codegen.function_context import STATE, WHY, Frame, Ref
+from oic.codegen.function_context import STATE, WHY, Frame, Ref, part_at
 from oic.codegen.loops import Nest, collapsed, copy, element, size_in_bytes, whole
 from oic.ir.dims import Dim
 from oic.ir.state import StateGet, StateSet
@@ -42,9 +42,7 @@ def box(frame: Frame, op: Any, shape: tuple[Dim, ...]) -> Ref:
         at = sum((o.number or 0) * s for o, s in zip(offsets, steps))
         key = ("state", "", field.offset + at * dtype.align)
     strides = tuple(s for s, n in zip(steps, lengths, strict=True) if n is not None)
-    if dtype.packed:
-        return Ref(pointer, TensorType(dtype, shape), strides, False, rest, key)
-    return Ref(c.total(pointer, rest.value), TensorType(dtype, shape), strides, False, key=key)
+    return part_at(pointer, rest, TensorType(dtype, shape), strides, key)
 
 
 def load(frame: Frame, op: Any) -> None:
@@ -86,16 +84,12 @@ def fill(frame: Frame, op: Any) -> None:
     """`state.fill`: one value in every element of a box."""
     field = frame.unit.by_state[op.state]
     lengths = [frame.number(n) for n in op.lengths]
-    target = box(frame, op, ())
-    first = Ref(target.pointer, target.type, (), False, target.start)
-    fill_box(frame, first, lengths, list(field.strides), op.value, field)
+    fill_box(frame, box(frame, op, ()), lengths, op.value, field)
 
 
-def fill_box(
-    frame: Frame, target: Ref, lengths: list[Index], steps: list[int], value: Any, field: StateMember
-) -> None:
-    """Loops that set a box to a constant; whole runs of zeros are a memset."""
-    sizes, strides = collapsed(lengths, steps)
+def fill_box(frame: Frame, target: Ref, lengths: list[Index], value: Any, field: StateMember) -> None:
+    """Loops that set a box of a variable to a constant; whole runs of zeros are a memset."""
+    sizes, strides = collapsed(lengths, field.strides)
     dtype = field.type.dtype
     runs = bool(sizes) and strides[-1] == 1 and not dtype.packed and dtypes.is_zeros(value, dtype)
     if sizes and not runs and not dtype.packed:
@@ -115,7 +109,7 @@ def fill_box(
 def get(frame: Frame, op: Any) -> None:
     """`state.get`: a persistent integer in a local variable."""
     field, symbol = frame.unit.by_state[op.state], op.state.op.symbol
-    found = single(field, [frame.index(i) for i in op.indices])
+    found = single(frame, op)
     hint = op.result.hint or field.member
     if op.checked:
         found = c.Conversion("int64_t", found)
@@ -144,18 +138,16 @@ def count_checks(unit: Unit, func: Any) -> Iterator[c.Expression]:
         yield c.call("oic_check_counts", WHY, c.call(f"{unit.name}_counts_hold", STATE))
 
 
-def sets_counts(func: Any) -> bool:
+def sets_counts(unit: Unit, func: Any) -> bool:
     """The function changes counts, and so their sum."""
     states = (op.state for op in func.body.all_ops() if isinstance(op, StateSet) and not op.indices)
-    return any(state.op is not None and state.op.attributes()["limit"] is not None for state in states)
+    return any(unit.by_state[state].op.limit is not None for state in states)
 
 
 def set_(frame: Frame, op: Any) -> None:
     """`state.set`: store an integer, wrapping to the width of its type."""
-    field = frame.unit.by_state[op.state]
-    value = frame.index(op.value)
-    target = single(field, [frame.index(i) for i in op.indices])
-    frame.body.add(c.AssignStatement(target, cast(value, field.type.dtype.c)))
+    dtype = frame.unit.by_state[op.state].type.dtype
+    frame.body.add(c.AssignStatement(single(frame, op), cast(frame.index(op.value), dtype.c)))
 
 
 def reach(frame: Frame, op: Any) -> None:
@@ -200,15 +192,10 @@ def double(frame: Frame, op: Any) -> None:
         base = Ref(first, TensorType(type_.dtype), (), False)
         _double_parts(frame, frame.named(base, field.member), slot, (lengths[axis:], steps[axis:]), type_.window)
         return
-    stride = _bytes(steps[axis], type_.dtype)
+    stride = size_in_bytes(expr.number(steps[axis]), type_.dtype)
     frame.body.add(
         c.call("oic_ring_double", whole(first), type_.window, stride, slot.value, lengths[axis].value)
     )
-
-
-def _bytes(elements: int, dtype: dtypes.DType) -> c.Expression:
-    """The bytes of so many elements that are stored one after the other."""
-    return c.integer(dtype.nbytes(elements)) if dtype.packed else size_in_bytes(expr.number(elements), dtype)
 
 
 def _double_parts(
@@ -237,10 +224,8 @@ def _double_parts(
 
 def add(frame: Frame, op: Any) -> None:
     """`state.add`: add an integer, wrapping, or rounding in the type of the variable."""
-    field = frame.unit.by_state[op.state]
-    dtype = field.type.dtype
-    there = single(field, [frame.index(i) for i in op.indices])
-    amount = frame.index(op.amount)
+    dtype = frame.unit.by_state[op.state].type.dtype
+    there, amount = single(frame, op), frame.index(op.amount)
     if dtype.is_float:
         here, known = Ref(c.Prefix("&", there), TensorType(dtype), (), False), amount.number
         by = c.Conversion(dtype.value, amount.value) if known is None else expr.literal(known, dtype)
@@ -261,10 +246,11 @@ def member(field: StateMember) -> c.Expression:
     return c.Member(STATE, field.member)
 
 
-def single(field: StateMember, indices: Sequence[Index] = ()) -> c.Expression:
-    """The element of a variable that has one, or that of a table of scalars."""
-    zeros = [expr.ZERO] * (len(field.storage) - len(indices))
-    return _part(field, [*indices, *zeros])
+def single(frame: Frame, op: Any) -> c.Expression:
+    """The element that an op is about: of a variable that has one, or of a table of scalars."""
+    field = frame.unit.by_state[op.state]
+    zeros = [expr.ZERO] * (len(field.storage) - len(op.indices))
+    return _part(field, [*map(frame.index, op.indices), *zeros])
 
 
 def address(field: StateMember, places: Sequence[Index]) -> c.Expression:

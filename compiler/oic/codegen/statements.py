@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from oic.codegen import c_tree as c
@@ -12,11 +12,10 @@ from oic.codegen import expressions as expr
 from oic.codegen import kernel_calls as kernels
 from oic.codegen import loops
 from oic.codegen import state_access as persistent
-from oic.codegen.address import view
 from oic.codegen.c_module import EntryMember, Signature, Unit, signature, where
 from oic.codegen.c_print import text
 from oic.codegen.expressions import Index
-from oic.codegen.function_context import SESSION, STATE, WHY, Frame, Ref, memory
+from oic.codegen.function_context import SESSION, STATE, WHY, Frame, Ref, memory, part_at
 from oic.codegen.index_arithmetic import Integers
 from oic.codegen.outline import Task, continuation, shared_loop, task
 from oic.ir import control, dims, index, state
@@ -92,7 +91,7 @@ def _checks(frame: Frame, func: Any) -> None:
     frame.attempt(c.call("oic_check_ready", WHY, STATE))
     for check in persistent.count_checks(frame.unit, func):
         frame.attempt(check)
-    frame.counts = persistent.sets_counts(func)
+    frame.counts = persistent.sets_counts(frame.unit, func)
     for extent, member in face.extents:
         status, name = c.Identifier("OIC_ERR_SHAPE"), c.string(extent.name)
         limits = (c.Member(IN, member), c.integer(0), c.integer(extent.maximum))
@@ -175,7 +174,7 @@ class _Writer(Integers):
             else:
                 self._op(op)
             self.frame.facts.learn(op)
-        self.lap = -1
+        self.lap, self.current = -1, []
 
     def _source(self, op: Op) -> None:
         """A comment where a new source statement starts."""
@@ -212,11 +211,23 @@ class _Writer(Integers):
             WRITERS[type(op)](self, op)
             self.frame.late |= is_effect(op)
         elif op.view and op.results[0].place is not None and op.results[0].place.offset is None:
-            view(self.frame, op)
+            self._view(op)
         elif op.results and elements.immediate(self.frame, op.results[0]) is not None:
             self._immediate(op)
         else:
             self._compute(op)
+
+    def _view(self, op: Any) -> None:
+        """The results of an op that moves nothing, where they have no offset known at build."""
+        frame, base = self.frame, self.frame.ref(op.operands[0])
+        for number, result in enumerate(op.results):
+            begins = [(frame.number(count), frame.dim(base.strides[axis])) for count, axis in op.begins(number)]
+            strides = result.placed.strides
+            if strides is None and isinstance(op, state.ConstantSelect):
+                strides = base.strides[len(op.indices) :]
+            elif strides is None:
+                strides = dense(result.shape)
+            frame.view(result, base, expr.linear(begins), strides)  # checks made before keep it within the operand
 
     def _compute(self, op: Any) -> None:
         for result in op.results:
@@ -282,7 +293,7 @@ class _Writer(Integers):
         for part in op.parts:
             source = self.frame.ref(part)
             moved = expr.arithmetic("+", whole.start, start)
-            loops.copy(self.frame, source, _shifted(whole, source.type, whole.strides, moved))
+            loops.copy(self.frame, source, part_at(whole.pointer, moved, source.type, whole.strides))
             start = expr.arithmetic("+", start, expr.arithmetic("*", self.frame.dim(part.shape[op.axis]), stride))
 
     def _insert(self, op: Insert) -> None:
@@ -294,7 +305,8 @@ class _Writer(Integers):
         start, strides = self._box(op, whole)
         number = elements.immediate(self.frame, op.value)
         if number is None and any(n != 1 for n in op.value.shape):
-            loops.copy(self.frame, self.frame.ref(op.value), _shifted(whole, op.value.tensor, strides, start))
+            target = part_at(whole.pointer, start, op.value.tensor, strides)
+            loops.copy(self.frame, self.frame.ref(op.value), target)
             return
         sizes, (steps,) = loops.collapse(op.value.shape, [tuple(strides)])
         with loops.Nest(self.frame, sizes) as nest:
@@ -307,7 +319,7 @@ class _Writer(Integers):
         start, strides = self._box(op, whole)
         sizes = [n for n in op.lengths if n is not None]
         type_ = TensorType(op.x.dtype, (*sizes, *op.x.shape[len(op.lengths) :]))
-        self.frame.entry(op.symbol, _shifted(whole, type_, strides, start), f"in {text(whole.pointer)}")
+        self.frame.entry(op.symbol, part_at(whole.pointer, start, type_, strides), f"in {text(whole.pointer)}")
 
     def _box(self, op: Insert | PartEntry, whole: Ref) -> tuple[Index, list[Dim]]:
         """Where a box of leading axes starts, in elements, and its strides."""
@@ -334,7 +346,6 @@ class _Writer(Integers):
                     self.frame.place(arg)
             self.block(op.body)
             self._assign((arg, y) for arg, _, _, y in carried)
-        self.current = []
         for _, _, result, _ in carried:
             if not is_index(result):
                 self.frame.place(result)
@@ -382,9 +393,9 @@ class _Writer(Integers):
         branch = c.IfStatement(self._condition(op.condition))
         self.body.add(branch)
         before = late = self.frame.late
+        self.current = []
         for block, statements in ((op.then, branch.body), (op.orelse, branch.orelse)):
             self.frame.late = before
-            self.current = []
             with self.body.within(statements), self.frame.inside(block):
                 self.block(block)
                 self._assign(zip(op.results, block.terminator.operands, strict=True))
@@ -393,7 +404,6 @@ class _Writer(Integers):
             if not is_index(result) and self.frame.moves(result):
                 self.frame.place(result)
         self.frame.late = late
-        self.current = []
 
     def _check_iterations(self, op: Any) -> None:
         """Checks at the ends of loops; where one refuses, those of all iterations, to refuse for the first of them."""
@@ -408,7 +418,6 @@ class _Writer(Integers):
         with self.body.inside(refused), frame.inside(op.iterations):
             self.block(op.iterations)
             frame.attempt(tried)
-        self.current = []
 
     def _parallel(self, op: Any) -> None:
         """A function a consumer, and one call that runs them all."""
@@ -510,13 +519,3 @@ def _is_elsewhere(output: EntryMember, uses: int) -> bool:
     """An output is to be copied where it goes; `uses`: how many outputs its value is."""
     place = output.value.place
     return place is None or place.space != "output" or (place.buffer != output.name and uses > 1)
-
-
-def _shifted(whole: Ref, type_: TensorType, strides: Sequence[Dim], start: Index) -> Ref:
-    """The region of a tensor that has a part's type and begins `start` elements on."""
-    if whole.type.dtype.packed:
-        return Ref(whole.pointer, type_, tuple(strides), False, start)
-    return Ref(c.total(whole.pointer, start.value), type_, tuple(strides), False)
-
-
-__all__ = ["function_body"]

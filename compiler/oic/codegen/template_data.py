@@ -37,6 +37,10 @@ _ROUNDINGS = {  # OIC_FUSED, what a step of a sum is, and of which builds the bi
     NATIVE: (2, "one rounding, or the machine's own", ", on one machine"),
 }
 
+_WRITTEN = {  # what the templates put into functions that every library has
+    "init": lifecycle.init, "reset": lifecycle.reset, "fresh": lifecycle.fresh, "sum": lifecycle.counts_sum,
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Macro:
@@ -141,17 +145,13 @@ class TemplateData:
     api: tuple[Prototype, ...]
     headers: tuple[str, ...]
     instances: tuple[Instance, ...]
-    init_lines: tuple[str, ...]
-    reset_lines: tuple[str, ...]
+    lines: dict[str, tuple[str, ...]]
     reset_refuses: bool
-    fresh_lines: tuple[str, ...]
     saved_lines: tuple[str, ...]
     truncated: Truncated | None
     not_truncated: tuple[str, ...]
-    sum_lines: tuple[str, ...]
     total: str
     hosted: bool
-    has_weights: bool
     weights_array: bool
     maps_weights: bool
     language_flag: str = compiler.LANGUAGE
@@ -190,8 +190,7 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
     module = unit.module
     entries = tuple(_entry(unit, func) for func in module.functions())
     truncated = _truncated(unit)
-    has_weights = bool(unit.weights)
-    array = weights_array and has_weights
+    array = weights_array and bool(unit.weights)
     pooled = target.hosted and threads > 1 and unit.divided
     prototypes = _prototypes(unit.name)
     hidden = {"attach"} | (set() if truncated else {"truncate"}) | (set() if target.hosted else {"open", "close"})
@@ -216,19 +215,15 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
         api=api,
         headers=tuple(sorted(unit.headers)),
         instances=tuple(sorted(unit.instances)),
-        init_lines=tuple(c_print.lines(lifecycle.init(unit))),
-        reset_lines=tuple(c_print.lines(lifecycle.reset(unit))),
+        lines={name: tuple(c_print.lines(write(unit))) for name, write in _WRITTEN.items()},
         reset_refuses=bool(lifecycle.walked_counts(unit)),
-        fresh_lines=tuple(c_print.lines(lifecycle.fresh(unit))),
         saved_lines=tuple(c_print.lines(lifecycle.saved(unit), 0)),
         truncated=truncated,
         not_truncated=_not_truncated(unit),
-        sum_lines=tuple(c_print.lines(lifecycle.counts_sum(unit))),
         total=unit.total.member if unit.total is not None else "",
         hosted=target.hosted,
-        has_weights=has_weights,
         weights_array=array,
-        maps_weights=has_weights and not array,
+        maps_weights=bool(unit.weights) and not array,
         machine_flags="".join(f" {f}" for f in target.flags if f.startswith("-m")),
         target_flags="".join(f" {f}" for f in target.flags if not f.startswith("-m"))
         + "".join(f" {f}" for f in compiler.SHARED if target.hosted and f != "-shared"),

@@ -206,11 +206,7 @@ def _header(m: view.TemplateData) -> str:
 
 
 INCLUDED = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
-
-
-def _in_one_folder(include: re.Match[str]) -> str:
-    """Runtime headers lie in rooms; beside generated code they all lie in `oic/`."""
-    return include[0].replace(include[1], PurePosixPath(include[1]).name)
+ROOM = re.compile(r'^(\s*#\s*include\s*")[^"]*/', re.MULTILINE)  # of an included header; in `oic/` all lie together
 
 
 def runtime_headers(roots: list[str]) -> list[str]:
@@ -218,20 +214,14 @@ def runtime_headers(roots: list[str]) -> list[str]:
 
     Raises AssertionError for one that is not there: of the runtime itself, and no fault of the folder that is written.
     """
-    found: set[str] = set()
-    waiting = list(roots)
-    while waiting:
-        name = waiting.pop()
-        if name in found:
-            continue
-        found.add(name)
+    names = list(dict.fromkeys(roots))
+    for name in names:
         path = runtime_dir() / name
-        if not path.is_file():
-            raise AssertionError(f"a kernel or a header includes {name}, and runtime_c has no such file")
-        text = path.read_text(encoding="utf-8")
-        beside = PurePosixPath(name).parent
-        waiting += [normpath(beside / found[1]) for found in INCLUDED.finditer(text)]
-    return sorted(found)
+        assert path.is_file(), f"a kernel or a header includes {name}, and runtime_c has no such file"
+        found = INCLUDED.findall(path.read_text(encoding="utf-8"))
+        included = dict.fromkeys(normpath(PurePosixPath(name).parent / other) for other in found)
+        names += [other for other in included if other not in names]
+    return sorted(names)
 
 
 @cache
@@ -263,7 +253,7 @@ def _texts(m: view.TemplateData) -> dict[str, str]:
     hosted += ["hosted/processor.h", "session.h"] if m.sets else []
     kept = ["state/journal.h"] if m.keeps else []
     for name in runtime_headers(["oic.h", *kept, *m.headers, *bodies, *hosted]):
-        texts[f"oic/{PurePosixPath(name).name}"] = INCLUDED.sub(_in_one_folder, _runtime_header(runtime_dir(), name))
+        texts[f"oic/{PurePosixPath(name).name}"] = ROOM.sub(r"\1", _runtime_header(runtime_dir(), name))
     return texts
 
 

@@ -250,9 +250,9 @@ def exchange(a: Path, b: Path) -> bool:
 
 
 def _link_others(target: Path, new: Path, own: set[str]) -> bool:
-    """Link a folder's other files into the new one; False where there are some that cannot be."""
-    others = _others(target, own)
-    if others is None or len(others) > MOST_LINKS:
+    """Link a folder's other files into the new one; False where folders are among them, or one cannot be linked."""
+    others = {name: entry for name, entry in _entries(target) if name not in {*own, HEADERS}}
+    if len(others) > MOST_LINKS or any(entry.is_dir(follow_symlinks=False) for entry in others.values()):
         return False
     try:
         for name in others:
@@ -263,19 +263,11 @@ def _link_others(target: Path, new: Path, own: set[str]) -> bool:
     return True
 
 
-def _others(folder: Path, own: set[str]) -> list[str] | None:
-    """Files of a folder that are not a build's own; None if there are folders among them."""
-    found = []
+def _entries(folder: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """What lies in a folder, and in that of the headers in it, by path in the folder."""
     for inside in ("", f"{HEADERS}/"):
-        if inside and not (folder / inside).is_dir():
-            continue
-        for entry in os.scandir(folder / inside):
-            if entry.is_dir(follow_symlinks=False):
-                if inside or entry.name != HEADERS:
-                    return None
-            elif inside + entry.name not in own:
-                found.append(inside + entry.name)
-    return sorted(found)
+        for entry in list(os.scandir(folder / inside)) if (folder / inside).is_dir() else ():
+            yield inside + entry.name, entry
 
 
 def _settle(root: Path, target: Path, switch: Switch) -> None:
@@ -297,10 +289,9 @@ def _hand_over(root: Path, target: Path, switch: Switch) -> None:
     """What others made in the folder without the name, while it had the name, goes to the one that has it."""
     own = {*switch.names, *switch.stale, HEADERS}
     with suppress(OSError):  # else the stage is left, and the next build tries again
-        for inside in ("", f"{HEADERS}/"):
-            for entry in list(os.scandir(root / "new" / inside)) if (root / "new" / inside).is_dir() else ():
-                if inside + entry.name not in own:
-                    _move(Path(entry.path), target / inside / entry.name)
+        for name, entry in _entries(root / "new"):
+            if name not in own:
+                _move(Path(entry.path), target / name)
         (root / "switch.json").unlink()
 
 

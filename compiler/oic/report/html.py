@@ -13,6 +13,7 @@ import html
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from oic.diagnostics import Source, cut
 from oic.ir.grouping import by_key
@@ -137,12 +138,12 @@ class SourceLine:
 
     number: str
     text: str
-    time: str
-    bar: str
-    share: str
-    nbytes: str
-    operations: str
-    roofline: str
+    time: str = ""
+    bar: str = "0"
+    share: str = ""
+    nbytes: str = ""
+    operations: str = ""
+    roofline: str = ""
 
 
 @dataclass(frozen=True)
@@ -175,9 +176,7 @@ def report(
     source = module.source.name.replace("\\", "/").rpartition("/")[2] if module.source else module.name
     shown = [v for v in found.values if v.kind != "number"]
     buffers = sorted(plan.buffers, key=lambda b: (b.space, b.function, b.offset, b.start))
-    own: dict[str, list[Buffer]] = {order.function: [] for order in found.orders}
-    for buffer in plan.buffers:
-        own.get(buffer.function, []).append(buffer)
+    own = by_key((b.function, b) for b in plan.buffers)
     return ReportData(
         html.escape(module.name),
         html.escape(source),
@@ -185,7 +184,7 @@ def report(
         tuple(Total(s.function, f"{s.nbytes:,}", _beside(s.externals)) for s in figures.stacks) if figures else (),
         html.escape(figures.compiler) if figures else "",
         tuple(_legend(found, buffers, shown)),
-        tuple(_arena(plan, order, own[order.function], found, module.source) for order in found.orders),
+        tuple(_arena(plan, order, own.get(order.function, []), found, module.source) for order in found.orders),
         (*_states(module), *_weights(module)),
         tuple(_buffer_row(b, found.kind(b)) for b in buffers),
         tuple(_value_row(v) for v in shown),
@@ -207,7 +206,7 @@ def _timed(module: Module, times: Sequence[LineTime]) -> Iterator[SourceLine]:
         here = at.get(number, [])
         text = html.escape(module.source.line(number).rstrip())
         if not here:
-            yield SourceLine(str(number), text, "", "0", "", "", "", "")
+            yield SourceLine(str(number), text)
             continue
         seconds, nbytes, operations = (sum(getattr(t, n) for t in here) for n in ("seconds", "nbytes", "operations"))
         best = sum(t.roofline * t.seconds for t in here) / seconds if seconds else 0.0
@@ -384,9 +383,8 @@ def _curve(buffers: list[Buffer], nbytes: int, across: Across, top: float, heigh
         size = -(-b.nbytes // ALIGN) * ALIGN
         change[min(b.start, last)] += size
         change[min(b.end + 1, last + 1)] -= size
-    points, live = [], 0
-    for position in range(last if buffers else 0):
-        live += change[position]
+    points = []
+    for position, live in enumerate(accumulate(change[:last] if buffers else [])):
         y = f"{top + height - min(1.0, live / nbytes) * height:.1f}"
         points += [f"{across(position):.1f},{y}", f"{across(position + 1):.1f},{y}"]
     return " ".join(points)
@@ -397,46 +395,42 @@ def _curve(buffers: list[Buffer], nbytes: int, across: Across, top: float, heigh
 
 def _states(module: Module) -> list[Drawing]:
     """The state; where tables grow, with none, half and all of their entries."""
-    types: dict[str, StateType] = {op.symbol: op.type for op in module.states()}
-    lines = {op.symbol: op.span.line if op.span else 0 for op in module.states()}
-    if all(t.plain for t in types.values()):
-        return [_state(module, types, lines, 1.0, "")]
-    return [_state(module, types, lines, share, word)
+    if all(op.type.plain for op in module.states()):
+        return [_state(module, 1.0, "state")]
+    return [_state(module, share, f"state, {word}")
             for share, word in ((0.0, "empty"), (0.5, "half full"), (1.0, "full"))]  # fmt: skip
 
 
-def _state(
-    module: Module, types: dict[str, StateType], lines: dict[str, int], share: float, word: str
-) -> Drawing:
+def _state(module: Module, share: float, title: str) -> Drawing:
     """The state with every growing index at a share of its capacity.
 
     What is reserved and not touched costs nothing, so then the bytes in use are stacked; otherwise
     they lie where they are, in memory that is taken from the start.
     """
-    plan = module.memory
-    reserved = any(t.reserved for t in types.values())
-    boxes, at, used_bytes = [], 0, 0
-    placed_ = [(b.name, b.offset, b.nbytes, _used(types[b.name], b.nbytes, share)) for b in plan.space("state")]
-    touched = {s: sum(n for _, n in parts) for s, _, _, parts in placed_}
+    plan, states = module.memory, {op.symbol: op for op in module.states()}
+    reserved = any(op.type.reserved for op in states.values())
+    used = {b.name: _used(states[b.name].type, b.nbytes, share) for b in plan.space("state")}
+    touched = {symbol: sum(n for _, n in parts) for symbol, parts in used.items()}
     total = max(1, sum(touched.values()) if reserved else plan.state_bytes)
-    for symbol, offset, nbytes, parts in placed_:
-        used_bytes += touched[symbol]
-        names = [f"{i.name} up to {i.capacity:,}" for i in growing(types[symbol])]
+    boxes, at = [], 0
+    for b in plan.space("state"):
+        op, nbytes, parts = states[b.name], touched[b.name], used[b.name]
+        names = [f"{i.name} up to {i.capacity:,}" for i in growing(op.type)]
         grows = f"\ngrows with {', '.join(names)}" if names else ""
-        said = f"{touched[symbol]:,} of {nbytes:,} bytes in use{_where(lines[symbol], module.source)}"
-        title = f"{symbol}: {types[symbol]}\n{said}{grows}"
+        line = _where(op.span.line if op.span else 0, module.source)
+        said = f"{b.name}: {op.type}\n{nbytes:,} of {b.nbytes:,} bytes in use{line}{grows}"
         if reserved:
-            offset, nbytes, parts = at, touched[symbol], [(0, touched[symbol])]
+            boxes.append(_slab(at, nbytes, total, "k-state", said, b.name))
             at += nbytes
-        else:
-            title += f"\nat {offset:,}"
-            boxes.append(_slab(offset, nbytes, total, "k-state held", title, symbol if not parts else ""))
-        for i, (start, size) in enumerate(parts):
-            label = symbol if i + 1 == len(parts) else ""
-            boxes.append(_slab(offset + start, size, total, "k-state", title, label))
+            continue
+        said += f"\nat {b.offset:,}"
+        boxes.append(_slab(b.offset, b.nbytes, total, "k-state held", said, "" if parts else b.name))
+        for start, size in parts:
+            label = b.name if (start, size) == parts[-1] else ""
+            boxes.append(_slab(b.offset + start, size, total, "k-state", said, label))
     what = "of address space; pages cost memory as they are touched" if reserved else "taken from the start"
-    caption = f"{used_bytes:,} bytes in use of {plan.state_bytes:,} {what}"
-    return _bar(f"state, {word}" if word else "state", caption, boxes, total)
+    caption = f"{sum(touched.values()):,} bytes in use of {plan.state_bytes:,} {what}"
+    return _bar(title, caption, boxes, total)
 
 
 def _used(type_: StateType, nbytes: int, share: float) -> list[tuple[int, int]]:
@@ -446,15 +440,14 @@ def _used(type_: StateType, nbytes: int, share: float) -> list[tuple[int, int]]:
     is not at its capacity.  Too many stripes, and those of reserved memory, are put together.
     """
     grows = growing(type_)
-    full = [i.capacity for i in type_.table]
-    used = [math.ceil(i.capacity * share) if i in grows else i.capacity for i in type_.table]
+    grown = {i: math.ceil(i.capacity * (share if i in grows else 1)) for i in (*type_.table, *type_.auto)}
+    full, used = [i.capacity for i in type_.table], [grown[i] for i in type_.table]
     if type_.ring:  # every entry lies there twice
         full.insert(-1, 2)
         used.insert(-1, 2)
     auto = type_.auto or (None,) * len(type_.shape)
     full += [d + (i.capacity if i else 0) for d, i in zip(type_.shape, auto)]
-    used += [d + (math.ceil(i.capacity * (share if i in grows else 1)) if i else 0)
-             for d, i in zip(type_.shape, auto)]  # fmt: skip
+    used += [d + (grown[i] if i else 0) for d, i in zip(type_.shape, auto)]
     inner = max((at for at in range(len(full)) if used[at] < full[at]), default=0)
     element = nbytes / max(1, math.prod(full))
     stripe = round(math.prod(used[inner:]) * element)

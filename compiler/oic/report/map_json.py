@@ -9,7 +9,6 @@ from typing import Any
 from oic.codegen.c_module import StateMember, Unit
 from oic.ir.module import Buffer
 from oic.ir.state import Constant
-from oic.memory.layout import storage_strides
 from oic.memory.map import MemoryMap, Order, growing
 from oic.toolchain.code_metrics import Figures
 
@@ -102,7 +101,7 @@ def _variable(unit: Unit, field: StateMember) -> dict[str, Any]:
         "bytes": field.nbytes,
         "line": field.op.span.line if field.op.span else 0,
         "shape": list(type_.capacity_shape),
-        "strides": list(storage_strides(type_)),
+        "strides": list(field.strides),
         "ring": type_.ring,
         "indices": [
             {

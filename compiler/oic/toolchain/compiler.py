@@ -28,15 +28,11 @@ HINTS = {"CC": HINT, "OIC_CFLAGS": "it has more flags for the C compiler, like -
 
 def find_compiler() -> list[str]:
     """The command that CC names, or the first C compiler found; OicError `no-compiler` if none is."""
-    if named := words_of("CC"):
-        if shutil.which(named[0]):
-            return named
-        tried = f"CC={named[0]}"
-    else:
-        for name in CANDIDATES:
-            if shutil.which(name):
-                return [name]
-        tried = ", ".join(CANDIDATES)
+    named = words_of("CC")
+    for command in [named] if named else [[name] for name in CANDIDATES]:
+        if shutil.which(command[0]):
+            return command
+    tried = f"CC={named[0]}" if named else ", ".join(CANDIDATES)
     raise fail("no-compiler", f"no C compiler was found (tried {tried})", hint=HINT)
 
 
