@@ -10,6 +10,7 @@ from typing import Any
 
 from oic.codegen.names import LibraryNames, NameScope
 from oic.diagnostics import Span
+from oic.ir import dims
 from oic.ir.control import Func
 from oic.ir.core import Op, Value
 from oic.ir.dims import Extent
@@ -161,9 +162,8 @@ def signature(unit: Unit, func: Any) -> Signature:
     """The inputs, extents and outputs of an entry."""
     members = NameScope()
     inputs = [EntryMember(n, members.unique(n), arg) for n, arg in zip(func.inputs, func.body.args, strict=True)]
-    found = {e: None for arg in func.body.args for d in arg.shape if not isinstance(d, int) for e in d.extents}
-    ordered = sorted(found, key=lambda e: e.name)
-    extents = tuple((e, members.unique(e.name)) for e in ordered)
+    taken = sorted(dims.extents(d for arg in func.body.args for d in arg.shape))
+    extents = tuple((e, members.unique(e.name)) for e in taken)
     members = NameScope()
     outputs = []
     for name, value in zip(func.outputs, func.returned, strict=True):

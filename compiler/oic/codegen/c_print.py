@@ -285,8 +285,8 @@ def _names(statement: c.Statement) -> list[str]:
 def _all(statements: Iterable[c.Statement]) -> Iterator[c.Statement]:
     for statement in statements:
         yield statement
-        for block in c.blocks(statement):
-            yield from _all(block)
+        for name in c.block_names(type(statement)):  # type: ignore[arg-type]
+            yield from _all(getattr(statement, name))
 
 
 def kept(statements: Sequence[c.Statement]) -> list[c.Statement]:

@@ -307,11 +307,6 @@ def walk(value: Expression) -> list[Expression]:
     return found
 
 
-def blocks(of: Statement) -> list[list[Statement]]:
-    """The lists of statements inside a statement."""
-    return [getattr(of, name) for name in block_names(type(of))]  # type: ignore[arg-type]
-
-
 class Body:
     """The statements of a function while they are written."""
 

@@ -196,11 +196,10 @@ def _same_name(ref: Ref, results: list[Ref]) -> Ref:
 def _store(frame: Frame, results: list[Ref], values: list[c.Expression], at: list[c.Expression]) -> None:
     """Store the results of one element, all computed before the first is stored."""
     if len(results) > 1:
-        for i, (ref, value) in enumerate(zip(results, values)):
-            if not isinstance(value, (c.Identifier, c.Literal)):
-                name = frame.names.unique("t")
-                frame.body.add(c.Declare(ref.type.dtype.value, name, value, const=True))
-                values[i] = c.Identifier(name)
+        values = [
+            v if isinstance(v, (c.Identifier, c.Literal)) else frame.local("t", v, ref.type.dtype.value)
+            for v, ref in zip(values, results)
+        ]
     for ref, index, value in zip(results, at, values):
         frame.body.add(store(ref, index, value))
 

@@ -27,9 +27,7 @@ def joined(frame: Frame, product: Any, choice: Any) -> None:
     what: Call = choice.call()
     frame.unit.instances.add(what.instance)
     given = {k: argument(frame, choice, part) for k, part in what.members.items()}
-    best = c.Identifier(frame.names.unique("best"))
-    value = c.Braces(tuple(given.values()), tuple(given))
-    frame.body.add(c.Declare(f"{what.function}_args", best.text, value, const=True))
+    best = frame.local("best", c.Braces(tuple(given.values()), tuple(given)), f"{what.function}_args")
     frame.body.add(c.call(f"{what.function}_begin", c.Prefix("&", best)))
     call(frame, product, (f"{what.function}_then", c.Prefix("&", best)))
     frame.body.add(c.call(f"{what.function}_end", c.Prefix("&", best)))

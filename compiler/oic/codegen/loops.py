@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from typing import Self
 
 from oic.codegen import c_tree as c
 from oic.codegen import expressions as expr
@@ -66,15 +67,15 @@ def collapsed(lengths: Sequence[Index], steps: Sequence[int]) -> tuple[list[Inde
     return sizes, strides
 
 
-class Nest:
+class Nest(ExitStack):
     """Loops over a shape: `with` opens all of them around the body; `open` one, until `close`."""
 
     def __init__(self, frame: Frame, sizes: Sequence[Dim | Index]) -> None:
+        super().__init__()
         self.frame, self.sizes = frame, sizes
         free = [c for c in COUNTERS if c not in frame.names] + [f"i{n}" for n in range(len(sizes))]
         self.counters = free[: len(sizes)]
         self.opened = 0
-        self.loops = ExitStack()
 
     def open(self) -> None:
         """The next loop inward."""
@@ -83,20 +84,13 @@ class Nest:
         if self.opened < len(self.frame.spans):
             start, limit = map(c.Identifier, self.frame.spans[self.opened])
         loop = c.ForStatement("ptrdiff_t", name, start, c.Infix("<", c.Identifier(name), limit))
-        self.loops.enter_context(self.frame.body.inside(loop))
+        self.enter_context(self.frame.body.inside(loop))
         self.opened += 1
 
-    def close(self) -> None:
-        """End every loop."""
-        self.loops.close()
-
-    def __enter__(self) -> Nest:
+    def __enter__(self) -> Self:
         while self.opened < len(self.sizes):
             self.open()
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def index(self, strides: Sequence[Dim], start: Index = expr.ZERO) -> c.Expression:
         """Position of the present element, in elements from the pointer."""

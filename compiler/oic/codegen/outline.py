@@ -174,7 +174,7 @@ def task(outer: Frame, name: str, region: Block, results: list[Value], write: Wr
     frame = TaskFrame(outer, name)
     with frame.inside(region):
         write(frame, region)
-    given = sorted(extents([d for v in results for d in v.shape]) & bound_in(region.ops), key=lambda e: e.name)
+    given = sorted(extents(d for v in results for d in v.shape) & bound_in(region.ops))
     out = {extent: frame.names.unique(f"out_{extent.name}") for extent in given}
     for extent, member in out.items():
         frame.body.add(c.AssignStatement(c.Member(ARGS, member), frame.extents[extent]))

@@ -127,7 +127,11 @@ class EntryData:
 
 @dataclass(frozen=True, kw_only=True)
 class TemplateData:
-    """Everything that the templates name."""
+    """Everything that the templates name.
+
+    api     functions that callers see, beside the entries
+    lines   of functions that every library has, by what `_WRITTEN` calls them
+    """
 
     name: str
     graph: str
@@ -152,6 +156,7 @@ class TemplateData:
     not_truncated: tuple[str, ...]
     total: str
     hosted: bool
+    has_weights: bool
     weights_array: bool
     maps_weights: bool
     language_flag: str = compiler.LANGUAGE
@@ -190,7 +195,8 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
     module = unit.module
     entries = tuple(_entry(unit, func) for func in module.functions())
     truncated = _truncated(unit)
-    array = weights_array and bool(unit.weights)
+    has_weights = bool(unit.weights)
+    array = weights_array and has_weights
     pooled = target.hosted and threads > 1 and unit.divided
     prototypes = _prototypes(unit.name)
     hidden = {"attach"} | (set() if truncated else {"truncate"}) | (set() if target.hosted else {"open", "close"})
@@ -222,8 +228,9 @@ def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, wei
         not_truncated=_not_truncated(unit),
         total=unit.total.member if unit.total is not None else "",
         hosted=target.hosted,
+        has_weights=has_weights,
         weights_array=array,
-        maps_weights=bool(unit.weights) and not array,
+        maps_weights=has_weights and not array,
         machine_flags="".join(f" {f}" for f in target.flags if f.startswith("-m")),
         target_flags="".join(f" {f}" for f in target.flags if not f.startswith("-m"))
         + "".join(f" {f}" for f in compiler.SHARED if target.hosted and f != "-shared"),
