@@ -24,6 +24,10 @@ from oic.ir.strides import Strides
 from oic.ir.types import IndexType, StateType, TensorType, Type
 
 REQUIRED = object()
+KINDS = {  # of fields, by annotation; with any other it is an attribute
+    "Value": "operand", "Value | None": "optional", "list[Value]": "rest",
+    "Block": "region", "list[Block]": "regions",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -373,11 +377,9 @@ class Op:
     def attached(self) -> bool:
         """The op is in a block, whose owner is in a block, and so on up to a block without an owner."""
         op: Op | None = self
-        while op is not None:
-            if op.block is None:
-                return False
+        while op is not None and op.block is not None:
             op = op.block.owner
-        return True
+        return op is None
 
     def within(self, block: Block) -> Op | None:
         """The op of this block that it is, or in which it is nested; None: it is elsewhere."""
@@ -392,17 +394,8 @@ class Op:
 
     def touched(self, how: str) -> list[Value]:
         """The states read ('read') or written ('write') here, nested regions included."""
-        mine = self.reads if how == "read" else self.writes
-        if not mine and not self._nested:
-            return []
-        found: list[Value] = []
-        for key in mine:
-            _values_in(getattr(self, key), found)
-        for block in self.regions:
-            for op in block.ops:
-                if op._nested or op.reads or op.writes:
-                    found += op.touched(how)
-        return list(dict.fromkeys(found)) if len(found) > 1 else found
+        found = (getattr(op, key) for op in self.walk() for key in (op.reads if how == "read" else op.writes))
+        return list(dict.fromkeys(found))
 
     @property
     def effect_free(self) -> bool:
@@ -605,23 +598,12 @@ def _copy_value(value: Value, owner: Op | Block) -> Value:
 
 def _declared_fields(cls: type[Op]) -> dict[str, Field]:
     fields: dict[str, Field] = {}
-    for base in reversed(cls.__mro__):
-        if base is Op or not issubclass(base, Op):
-            continue
+    for base in reversed(cls.__mro__[: cls.__mro__.index(Op)]):
         for key, annotation in inspect.get_annotations(base).items():
             text = str(annotation)
-            if text.startswith("ClassVar"):
-                continue
-            fields[key] = Field(key, _kind(text), cls.__dict__.get(key, getattr(base, key, REQUIRED)), text)
+            if not text.startswith("ClassVar"):
+                fields[key] = Field(key, KINDS.get(text, "attribute"), getattr(cls, key, REQUIRED), text)
     return fields
-
-
-def _kind(annotation: str) -> str:
-    kinds = {
-        "Value": "operand", "Value | None": "optional", "list[Value]": "rest",
-        "Block": "region", "list[Block]": "regions",
-    }  # fmt: skip
-    return kinds.get(annotation, "attribute")
 
 
 def _values_in(part: Any, found: list[Value]) -> None:
@@ -665,14 +647,15 @@ def home_of(value: Value) -> Block | None:
 
 def sizes_used(op: Op) -> frozenset[dims.Extent]:
     """Every extent in the types of an op's operands and results and in its attributes."""
-    found: list[Dim] = []
-    for value in [*op.operands, *op.results]:
-        if isinstance(value.type, TensorType):
-            found += value.type.shape
+    found = sizes_of([*op.operands, *op.results])
     for part in op.attributes().values():
-        items = part if isinstance(part, (list, tuple)) else [part]
-        found += [i for i in items if isinstance(i, dims.Expr)]
+        found += part if isinstance(part, (list, tuple)) else [part]
     return dims.extents(found)
+
+
+def sizes_of(values: Iterable[Value]) -> list[Dim]:
+    """Every size in the types of values."""
+    return [size for value in values if isinstance(value.type, TensorType) for size in value.type.shape]
 
 
 def is_index(value: Value) -> bool:

@@ -7,7 +7,6 @@ so `(pos + N) - pos` is `N`.  What is not a polynomial (a floor division) is an 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -196,7 +195,9 @@ def quotients(sizes: Iterable[Dim]) -> list[Quotient]:
 
 def evaluate(dim: Dim, value: Mapping[str, int]) -> int:
     """The size, given the value of every extent by name."""
-    return dim if isinstance(dim, int) else sum(c * math.prod(_atom(a, value) for a in atoms) for atoms, c in dim.terms)
+    found = substitute(dim, lambda extent: value[extent.name])
+    assert isinstance(found, int)
+    return found
 
 
 def substitute(dim: Dim, to: Callable[[Extent], Dim]) -> Dim:
@@ -226,13 +227,11 @@ def quotient(total: Dim, part: Dim) -> Dim | None:
 
     `part` is positive, or an expression of one term that divides every term of `total`.
     """
-    if isinstance(part, int):
-        if part <= 0 or any(c % part for _, c in _terms(total)):
-            return None
-        return total // part
-    if len(part.terms) != 1:
+    if isinstance(part, int) and part <= 0:
+        return None
+    if len(_terms(part)) != 1:
         return 1 if total == part else None
-    divisor, scale = part.terms[0]
+    ((divisor, scale),) = _terms(part)
     terms: list[Term] = []
     for atoms, c in _terms(total):
         left = list(atoms)
@@ -244,13 +243,6 @@ def quotient(total: Dim, part: Dim) -> Dim | None:
             return None
         terms.append((tuple(left), c // scale))
     return _collect(terms)
-
-
-def _atom(a: Atom, value: Mapping[str, int]) -> int:
-    if isinstance(a, Extent):
-        return value[a.name]
-    divisor = evaluate(a.divisor, value)
-    return evaluate(a.numerator, value) // divisor if divisor > 0 else 0
 
 
 def _in_parentheses(dim: Dim) -> str:

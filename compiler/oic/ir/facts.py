@@ -71,18 +71,17 @@ class Facts(Ranges):
 
     @contextmanager
     def inside(self, region: Block) -> Iterator[None]:
-        """Around the ops of a region: what they show holds afterwards if the region surely runs."""
-        lasting, mark = self._surely_runs(region), len(self._journal.log)
+        """Around the ops of a region: what they show holds afterwards where that surely runs.
+
+        So does the body of a loop that has an iteration; consumers run at once, and none relies on another's checks.
+        """
+        owner, mark = region.owner, len(self._journal.log)
+        lasting = isinstance(owner, For) and self.difference(owner.end, owner.start)[0] > 0
         for fact in self._of_region(region):
             self._add(fact)
         yield
         if not lasting:
             self._journal.undo(mark)
-
-    def _surely_runs(self, region: Block) -> bool:
-        """The body of a loop that has an iteration; consumers run at once, and none relies on another's checks."""
-        owner = region.owner
-        return isinstance(owner, For) and self.difference(owner.end, owner.start)[0] > 0
 
     def _of_region(self, region: Block) -> list[LinearForm]:
         """What holds in a region as it is run."""

@@ -97,7 +97,7 @@ class StoredElements:
             whole = np.empty(self.shape, self.dtype)
             matrices = whole.reshape(-1, *self.shape[-2:])
             for number, matrix in enumerate(self._matrices()):
-                matrices[number] = self._values(matrix)
+                matrices[number] = self._turned(self._values(matrix, 0, self._shape(matrix)[0]))
             whole.flags.writeable = False
             self._made = weakref.ref(whole)
         return whole if dtype is None else whole.astype(dtype, copy=False)
@@ -123,11 +123,9 @@ class StoredElements:
             rows, k = self._shape(matrix)
             at_once = max(1, quantized.PART // max(1, k))
             for first in range(0, rows, at_once):
-                values = self._turned(matrix)[first : first + at_once].astype(np.float32)
-                if storage_of(self.encoding) in quantized.GROUP_STORAGES:
-                    stored = self._groups(matrix, first, min(rows, first + at_once)).values(k)
-                else:
-                    stored = self._narrowed(values).astype(np.float32)
+                end = min(rows, first + at_once)
+                values = self._turned(matrix)[first:end].astype(np.float32)
+                stored = self._values(matrix, first, end)
                 whole += float(np.square(values, dtype=np.float64).sum())
                 wrong += float(np.square(stored - values, dtype=np.float64).sum())
         return (wrong / whole) ** 0.5 if whole else 0.0
@@ -151,11 +149,11 @@ class StoredElements:
         """With K as its last axis, or as it was."""
         return matrix.swapaxes(-1, -2) if layout_of(self.encoding) == COLUMNS else matrix
 
-    def _values(self, matrix: StoredMatrix) -> Array:
-        if not isinstance(matrix, quantized.Grouped) and storage_of(self.encoding) not in quantized.GROUP_STORAGES:
-            return self._narrowed(matrix).astype(np.float32)
-        rows, k = self._shape(matrix)
-        return self._turned(self._groups(matrix, 0, rows).values(k))
+    def _values(self, matrix: StoredMatrix, first: int, end: int) -> Array:
+        """Some rows as they are computed with, K their last axis."""
+        if isinstance(matrix, quantized.Grouped) or storage_of(self.encoding) in quantized.GROUP_STORAGES:
+            return self._groups(matrix, first, end).values(self._shape(matrix)[1])
+        return self._narrowed(self._turned(matrix)[first:end]).astype(np.float32)
 
     def _groups(self, matrix: StoredMatrix, first: int, end: int) -> quantized.Groups:
         storage = storage_of(self.encoding)

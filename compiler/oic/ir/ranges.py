@@ -68,10 +68,7 @@ class Ranges:
         return found
 
     def _of(self, value: Value) -> Range:
-        known, form = self._range(value), self.linear(value)
-        if len(form) == 1 and form.get(value) == 1:  # no sum: what the value's own range says
-            return intervals.meet(WIDE, known)
-        return intervals.meet(WIDE, intervals.meet(known, self.of_sum(form)))
+        return intervals.meet(WIDE, intervals.meet(self._range(value), self.of_sum(self.linear(value))))
 
     def exact(self, value: Value) -> int | None:
         """The value of an index integer known at build, or None."""
@@ -125,24 +122,16 @@ class Ranges:
 
     def of_sum(self, form: LinearForm) -> Range:
         """The smallest and the largest value of a sum, every atom taken by itself."""
-        low = high = 0
+        total = 0, 0
         for atom, c in form.items():
-            if atom is None:
-                low, high = low + c, high + c
-                continue
-            least, most = self._range(atom) if type(atom) is Value else self._atom_range(atom)
-            if c < 0:
-                least, most = most, least
-            low, high = low + c * least, high + c * most
-        return low, high
+            total = intervals.plus(total, intervals.times((c, c), self._atom_range(atom)))
+        return total
 
     def _by_loops(self, form: LinearForm) -> LinearForm:
         """A sum with loop indices at the ends of their loops that make it least."""
         for _ in range(MOST_LOOPS):
-            for counter in form:
-                if (loop := index_of(counter)) is not None:
-                    break
-            else:
+            counter = next(filter(index_of, form), None)
+            if (loop := index_of(counter)) is None:
                 break
             c = form[counter]
             at = self.linear(loop.start) if c > 0 else added(self.linear(loop.end), {None: 1}, -1)
@@ -160,9 +149,8 @@ class Ranges:
         return dims.bounds(size, self._extent_range)
 
     def _extent_range(self, extent: Extent) -> Range:
-        bound = self.bound.get(extent)
-        least, most = 0, extent.maximum
-        return (least, most) if bound is None else intervals.meet((least, most), self._range(bound))
+        whole, bound = (0, extent.maximum), self.bound.get(extent)
+        return whole if bound is None else intervals.meet(whole, self._range(bound))
 
     def _sum_rule(self, value: Value) -> LinearForm:
         """By how the value is made, from the sums of what it is made of."""
@@ -255,26 +243,16 @@ def linear(part: Value | Dim) -> LinearForm:
     return Ranges().linear(part)
 
 
-def _overflows(ranges: Ranges, op: Any) -> bool:
-    return not op.checked and not ranges.fits(op)
-
-
-def _unless_checked(_: Ranges, op: Any) -> bool:
-    return not op.checked
-
-
-def _always(_: Ranges, op: Any) -> bool:
-    return True
-
-
 _REFUSALS: dict[type[Op], Callable[[Ranges, Any], bool]] = {
-    index.AssertShape: _unless_checked,
-    index.ExtentBind: _unless_checked,
-    index.CheckRange: _always,
-    index.CheckIds: _always,
+    index.AssertShape: lambda _, op: not op.checked,
+    index.ExtentBind: lambda _, op: not op.checked,
+    index.CheckRange: lambda _, op: True,
+    index.CheckIds: lambda _, op: True,
     index.IndexLoad: lambda _, op: not op.checked and op.x.dtype.high > WIDE[1],
     StateGet: lambda _, op: not op.checked and op.state.state_type.dtype.high > WIDE[1],
-    **dict.fromkeys((index.IndexAdd, index.IndexSub, index.IndexMul), _overflows),
+    **dict.fromkeys(
+        (index.IndexAdd, index.IndexSub, index.IndexMul), lambda ranges, op: not op.checked and not ranges.fits(op)
+    ),
 }
 """What may end the step, by class of op: looked up, because most ops cannot."""
 

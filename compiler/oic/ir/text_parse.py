@@ -136,17 +136,14 @@ class _Parser(Values):
             raise self.unknown(f"no op is called '{token.text}'", token, REGISTRY)
         given = self.operands(cls, token)
         given |= self.attributes(cls) if self.accept("{") else {}
-        outer = dict(self.scope)
         for key, spec in cls.fields.items():
             if spec.kind == "region":
                 self.expect(key)
                 given[key] = self.region(depth)
-                self.scope = dict(outer)
             elif spec.kind == "regions":
                 given[key] = []
                 while self.accept(key):
                     given[key].append(self.region(depth))
-                    self.scope = dict(outer)
         kernel, workers = given.pop("kernel", ""), given.pop("workers", 1)
         op = self.build(cls, given, token)
         op.kernel, op.workers = kernel, workers
@@ -256,12 +253,14 @@ class _Parser(Values):
             self.define(name, value)
 
     def region(self, depth: int) -> Block:
-        block = Block()
+        block, outer = Block(), self.scope
+        self.scope = dict(outer)
         self.expect("(")
         self.list_until(")", lambda: self.argument(block))
         self.expect("{")
         while not self.accept("}"):
             block.append(self.op(depth + 1))
+        self.scope = outer
         return block
 
     def argument(self, block: Block) -> None:

@@ -104,7 +104,8 @@ def op_lines(op: Op, names: ValueNames, indent: str = "") -> list[str]:
     """The text of an op and what is nested in it; values without a name get one."""
     results = ", ".join(names(r) for r in op.results)
     head = f"{indent}{results} = {op.name}" if results else f"{indent}{op.name}"
-    operands = [_operand(getattr(op, k), names) for k, s in op.fields.items() if s.positional]
+    parts = [getattr(op, key) for key, spec in op.fields.items() if spec.positional]
+    operands = ["_" if part is None else value_text(part, names) for part in parts]
     if operands:
         while operands and operands[-1] == "_":
             operands.pop()
@@ -125,14 +126,6 @@ def op_lines(op: Op, names: ValueNames, indent: str = "") -> list[str]:
     if op.span:
         lines[-1] += f" loc({op.span.line}:{op.span.column}+{op.span.end - op.span.start})"
     return lines
-
-
-def _operand(part: Any, names: ValueNames) -> str:
-    if part is None:
-        return "_"
-    if isinstance(part, Value):
-        return names(part)
-    return "[" + ", ".join(names(v) for v in part) + "]"
 
 
 def _shown_attributes(op: Op, names: ValueNames) -> dict[str, str]:

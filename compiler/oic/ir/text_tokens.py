@@ -22,6 +22,7 @@ TOKEN = re.compile(
     | (?P<int>    \d+ )
     | (?P<word>   [A-Za-z_][A-Za-z0-9_.]* )
     | (?P<mark>   // | <= | [-+*@=:,;<>!~(){}\[\]] )
+    | (?P<wrong>  . )
     """,
     re.VERBOSE,
 )
@@ -41,20 +42,16 @@ class Lexeme:
 def tokens(source: Source) -> list[Lexeme]:
     """All tokens of a text, with an 'end' at the end; an OicError for any other character."""
     found: list[Lexeme] = []
-    at = 0
-    while at < len(source.text):
-        match = TOKEN.match(source.text, at)
-        if match is None:
-            what = repr(source.text[at])
-            raise fail("ir-syntax", f"{what} has no meaning here", Span(source, at, at + 1))
-        kind = match.lastgroup or ""
-        if kind == "int" and match.end() - at > DIGITS:
-            raise fail("ir-syntax", "a number is too long", Span(source, at, match.end()))
+    for match in TOKEN.finditer(source.text):
+        kind, text, span = match.lastgroup or "", match.group(), Span(source, *match.span())
+        if kind == "wrong":
+            raise fail("ir-syntax", f"{text!r} has no meaning here", span)
+        if kind == "int" and len(text) > DIGITS:
+            raise fail("ir-syntax", "a number is too long", span)
         if kind != "space":
-            found.append(Lexeme(kind, match.group(), at, match.end()))
-        at = match.end()
-    found.append(Lexeme("end", "", at, at))
-    return found
+            found.append(Lexeme(kind, text, *match.span()))
+    end = len(source.text)
+    return [*found, Lexeme("end", "", end, end)]
 
 
 class Cursor:

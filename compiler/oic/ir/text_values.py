@@ -94,14 +94,11 @@ class Values(Cursor):
         start = self.at
         self.take()
         items: list[Any] = []
-        comma = False
+        comma = True
         while not self.accept(")"):
-            if items:
-                self.expect(",")
-                comma = True
-                if self.accept(")"):
-                    break
             items.append(self.attribute())
+            if comma := not self.sees(")"):
+                self.expect(",")
         if len(items) == 1 and not comma:
             self.at = start
             return self.size()

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from oic.ir import dims
 from oic.ir.control import Func, Parallel, Return, Yield
-from oic.ir.core import Block, Op, OpError, Value, sizes_used
+from oic.ir.core import Block, Op, OpError, Value, sizes_of, sizes_used
 from oic.ir.dims import Extent
 from oic.ir.index import ExtentBind, bound_in
 from oic.ir.module import Module
 from oic.ir.state import CacheOp, Constant, State
 from oic.ir.text_print import located, type_text
-from oic.ir.types import StateType, TensorType, same_rank
+from oic.ir.types import StateType, same_rank
 
 
 def verify(module: Module) -> None:
@@ -80,7 +80,7 @@ class _Verifier:
             _require(op in value.users, op, f"{value!r} does not know this user")
         self._states(op)
         if isinstance(op, Func):
-            inputs = (dims.atom(d) for d in _sizes(op.body.args))
+            inputs = (dims.atom(d) for d in sizes_of(op.body.args))
             self.bound = {e.name for e in inputs if e is not None}
             bound |= self.bound
         self._extents(op, bound)
@@ -127,7 +127,7 @@ class _Verifier:
             bound.add(extent.name)
             return
         # Results of loops and branches have extents that are bound from results beside them.
-        used = sizes_used(op) if not op.regions else dims.extents(_sizes(op.operands))
+        used = sizes_used(op) if not op.regions else dims.extents(sizes_of(op.operands))
         for extent in sorted(used):
             self._maximum(extent, op)
             _require(extent.name in bound, op, f"extent {extent} is used before it is bound")
@@ -147,7 +147,3 @@ class _Verifier:
             fits = same_rank(value.type, type_) if op.regions else value.type == type_
             what = f"{type_text(type_)} is inferred, {type_text(value.type)} is stated"
             _require(fits, op, what)
-
-
-def _sizes(values: list[Value]) -> list[dims.Dim]:
-    return [d for v in values if isinstance(v.type, TensorType) for d in v.type.shape]
