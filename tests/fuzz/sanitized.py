@@ -28,7 +28,7 @@ from oic.ir.module import Buffer, Module
 from oic.kernels.targets import SEPARATE
 from oic.library.emit import Files, LibrarySpec, emit
 from oic.reference.fetch import logical
-from oic.reference.state_storage import StateStorage
+from oic.reference.state_storage import storages
 from oic.session import inputs as session_inputs
 from oic.session.executor import Executor, Record
 from oic.session.synthesizer import status_names
@@ -394,14 +394,7 @@ class SanitizedExecutor(Executor):
         self._send(struct.pack("<i", -1))
         self._flush()
         memory = np.frombuffer(self._read(self.files.unit.state_bytes), np.uint8)
-        storages = {}
-        by_symbol = {op.symbol: op for op in self.program.planned.states()}
-        for buffer in self.program.planned.memory.space("state"):
-            op = by_symbol[buffer.name]
-            storage = StateStorage(buffer.name, op.type, 0, memory[buffer.offset : buffer.offset + buffer.nbytes])
-            storage.start = dtypes.store(np.asarray(0 if op.init is None else op.init), op.type.dtype)
-            storages[buffer.name] = storage
-        return logical(name, storages)
+        return logical(name, storages(self.program.planned, memory))
 
     def _reset(self) -> None:
         self.spoiled = False

@@ -127,7 +127,7 @@ def test_a_write_beside_what_the_op_owns(program: Program) -> None:
 
 
 def test_memory_lies_between_red_zones() -> None:
-    guarded = Guarded.of(5)
+    guarded = Guarded(5)
     guarded.memory[:] = 255
     guarded.check("it")
     guarded.after[0] ^= 1

@@ -28,7 +28,7 @@ from oic.ir.types import TensorType
 from oic.reference.interpret import Compiled, Machine
 from oic.reference.memory_image import Spaces
 from oic.reference.semantics import box_of
-from oic.reference.state_storage import Packed
+from oic.reference.state_storage import Packed, positions
 
 
 class WatchedMachine(Machine):
@@ -136,8 +136,10 @@ class _Watch:
         """The bytes of the state that a store replaces."""
         storage = self.machine.storage(op.operands[0])
         base = self.states[storage.symbol][0] * 8
-        positions = storage.positions(box_of(self.machine, op)).reshape(-1)
-        return "state", _bytes(base + positions * storage.type.dtype.bits, storage.type.dtype.bits)
+        start, lengths = box_of(self.machine, op)
+        first = sum(a * s for a, s in zip(start, storage.strides))
+        at = positions(first, lengths, storage.strides).reshape(-1)
+        return "state", _bytes(base + at * storage.type.dtype.bits, storage.type.dtype.bits)
 
     # -- bytes that an op changed
 

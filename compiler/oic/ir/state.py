@@ -12,7 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from oic.dtypes import INT
+import numpy as np
+
+from oic import dtypes
+from oic.dtypes import INT, Array
 from oic.ir.core import Op, OpError, Value, is_index
 from oic.ir.dims import INDEX_BOUND, Dim
 from oic.ir.types import INDEX, StateType, TensorType, Type
@@ -49,6 +52,11 @@ class State(Op, name="state"):
     forgets: bool = False
 
     pure = False
+
+    @property
+    def initial(self) -> Array:
+        """An element to begin with, as it is stored."""
+        return dtypes.store(np.asarray(self.init), self.type.dtype)
 
 
 class Constant(Op, name="constant"):

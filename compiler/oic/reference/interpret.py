@@ -32,7 +32,7 @@ from oic.reference import saved
 from oic.reference import state_storage as boxes
 from oic.reference.fetch import logical
 from oic.reference.memory_image import Spaces
-from oic.reference.state_storage import StateStorage, zeros
+from oic.reference.state_storage import Memory, StateStorage, storages, zeros
 from oic.reference.truncated import truncated
 from oic.reference.variables import PersistentVariable
 
@@ -64,6 +64,10 @@ class Machine:
         self.refused_by: Op | None = None
         self.variables: dict[str, PersistentVariable] = {}  # in GRAPH
         self.storages: dict[str, StateStorage] = {}  # later
+        if self.places is not None:
+            self.storages = storages(module, self.places.state)
+        elif module.stage != "graph":
+            self.storages = {op.symbol: StateStorage(op, zeros(storage_bytes(op.type))) for op in module.states()}
         self.form = saved_form(module)
         self.reset()
 
@@ -100,14 +104,10 @@ class Machine:
     def reset(self) -> None:
         """All persistent state as at the start."""
         self.broken = False
+        for storage in self.storages.values():
+            storage.reset()
         if self.module.stage == "graph":
-            states = self.module.states()
-            self.variables = {op.symbol: PersistentVariable(op.symbol, op.type, op.init, self.journal) for op in states}
-        elif self.places is not None and self.storages:
-            for storage in self.storages.values():
-                storage.reset()
-        else:
-            self.storages = {op.symbol: self._new_storage(op) for op in self.module.states()}
+            self.variables = {op.symbol: PersistentVariable(op, self.journal) for op in self.module.states()}
 
     def fetch_state(self, name: str) -> Array:
         """The logical value of a persistent variable (SPEC, 8.2, 8.3 and 8.5)."""
@@ -182,11 +182,6 @@ class Machine:
         if self.broken:
             raise StepError("OIC_ERR_STATE", "a refused step left state changed; reset or load")
 
-    def _new_storage(self, op: Any) -> StateStorage:
-        if self.places is not None:
-            return self.places.storage(op)
-        return StateStorage(op.symbol, op.type, op.init, zeros(storage_bytes(op.type)))
-
     # -- functions and blocks
 
     def _call(
@@ -239,10 +234,15 @@ class Machine:
         meaning = SEMANTICS.get(type(op))
         if meaning is not None:
             meaning(self, op)
-        elif self.places is not None and self.places.is_view(op):
-            self.places.view(op, self.read, None, None)
-        else:
+        elif not self.see(op):
             self.write(op, compute(op, self.read, self.sizes))
+
+    def see(self, op: Op, within: Memory | None = None) -> bool:
+        """See the results of a view where its operand lies, or in other memory; False: they have their own."""
+        if self.places is None or not self.places.is_view(op):
+            return False
+        self.places.view(op, self.read, within)
+        return True
 
     # -- values
 
@@ -264,19 +264,13 @@ class Machine:
 
     def flow(self, sources: list[Value], targets: list[Value]) -> None:
         """Hand values to block arguments or results, all at once; in PLANNED tensors are there."""
-        if self.places is None:
-            found = [self.values[s] for s in sources]
-            self.values.update(zip(targets, found, strict=True))
-            return
-        numbers = {
-            t: self.values[s]
-            for s, t in zip(sources, targets, strict=True)
-            if not isinstance(t.type, TensorType)
-        }
-        self.values |= numbers
-        for source, target in zip(sources, targets):
-            if isinstance(target.type, TensorType):
+        moved = {}
+        for source, target in zip(sources, targets, strict=True):
+            if self.places is None or not isinstance(target.type, TensorType):
+                moved[target] = self.values[source]
+            else:
                 assert _same_place(source, target), f"{source!r} flows to {target!r} elsewhere"
+        self.values |= moved
 
     def integer(self, part: int | Value) -> int:
         """A number known at build or at run time."""

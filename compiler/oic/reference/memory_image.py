@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,27 +34,17 @@ NOISY = 1 << 24  # bytes of the arena, or of an output, that are noise before a 
 ZONE = 64  # bytes of a red zone on either side of a space; keeps the space aligned as it was
 
 
-@dataclass(frozen=True)
 class Guarded:
-    """Memory between two red zones, which hold the same noise until an op writes out of bounds.
+    """Bytes that are 0, between two red zones, which hold the same noise until an op writes out of bounds.
 
     memory   the bytes between them
     before   the red zone in front of them
     after    the one behind them
     """
 
-    memory: Array
-    before: Array
-    after: Array
-
-    @classmethod
-    def of(cls, nbytes: int) -> Guarded:
-        """Bytes that are 0, between red zones."""
-        whole = zeros(nbytes + 2 * ZONE)
-        end = ZONE + nbytes
-        found = cls(whole[ZONE:end], whole[:ZONE], whole[end:])
-        found.before[:] = found.after[:] = NOISE[:ZONE]
-        return found
+    def __init__(self, nbytes: int) -> None:
+        self.before, self.memory, self.after = np.split(zeros(nbytes + 2 * ZONE), [ZONE, ZONE + nbytes])
+        self.before[:] = self.after[:] = NOISE[:ZONE]
 
     def check(self, what: str) -> None:
         """Raise AssertionError if a red zone was written."""
@@ -90,19 +79,13 @@ class Spaces:
 
     def _guarded(self, what: str, nbytes: int) -> Array:
         """New memory between red zones that `check` looks at."""
-        self.zones[what] = Guarded.of(nbytes)
+        self.zones[what] = Guarded(nbytes)
         return self.zones[what].memory
 
     def check(self) -> None:
         """Raise AssertionError if a byte beside a space was written."""
         for what, guarded in self.zones.items():
             guarded.check(what)
-
-    def storage(self, op: Any) -> StateStorage:
-        """The storage of a `state` op, inside the state."""
-        buffer = self.plan.buffer("state", op.symbol)
-        assert buffer is not None, f"the plan has no state '{op.symbol}'"
-        return StateStorage(op.symbol, op.type, op.init, self.state[buffer.offset : buffer.offset + buffer.nbytes])
 
     def begin(
         self, symbol: str, inputs: Mapping[str, tuple[Array, DType]], sizes: Mapping[str, int]
@@ -168,20 +151,10 @@ class Spaces:
 
     def space(self, place: Place) -> Array:
         """The memory that a place is in."""
-        match place.space:
-            case "arena":
-                return self.arena
-            case "state":
-                return self.state
-            case "weights":
-                return self.weights
-            case "input":
-                return self.inputs[place.buffer]
-            case "output":
-                return self.outputs[place.buffer]
-            case "entry":
-                return self.entries[place.buffer]
-        raise AssertionError(f"{place} is not memory")
+        whole = {"arena": self.arena, "state": self.state, "weights": self.weights}
+        if place.space in whole:
+            return whole[place.space]
+        return {"input": self.inputs, "output": self.outputs, "entry": self.entries}[place.space][place.buffer]
 
     # -- boxes that values are computed in, and exchanges
 
@@ -232,24 +205,20 @@ class Spaces:
             return place.space == "state"
         return source is not None and place.memory == source.memory
 
-    def view(self, op: Op, read: Any, storage: StateStorage | None, box: IntegerBox | None) -> None:
-        """Find the memory of the results of a view; nothing moves."""
-        if op.results[0].place is not None and op.results[0].place.offset is not None:
-            return  # the planner says where
-        if storage is None or box is None:
-            memory = self.memory(op.operands[0])
-            parts = self._see(op, _seen(memory), read)
-        else:
-            memory = storage.at(box)
-            lengths = op.attributes()["lengths"]  # those left out are dimensions of size 1
-            parts = [_seen(memory)[(*(0 if n is None else slice(None) for n in lengths), ...)]]
-        self.views.update(zip(op.results, (_part(op, memory, part) for part in parts), strict=True))
+    def view(self, op: Op, read: Any, within: Memory | None = None) -> None:
+        """Find the memory of the results of a view, by default in that of its operand; nothing moves."""
+        if op.results[0].placed.offset is None:  # else the planner says where
+            memory = self.memory(op.operands[0]) if within is None else within
+            parts = (_part(op, memory, part) for part in self._see(op, _seen(memory), read))
+            self.views.update(zip(op.results, parts, strict=True))
 
     def _see(self, op: Op, seen: Array, read: Any) -> list[Array]:
         if isinstance(op, AssertShape):
             return [seen]
         if isinstance(op, ConstantSelect):
             return [seen[(*map(read, op.indices), ...)]]
+        if isinstance(op, StateLoad):  # lengths left out are dimensions of size 1
+            return [seen[(*(0 if n is None else slice(None) for n in op.lengths), ...)]]
         assert isinstance(op, Operator), f"{op.name} is no view that is known here"
         return apply(op, [seen], read, self.sizes)
 

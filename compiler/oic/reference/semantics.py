@@ -97,9 +97,7 @@ def _assert_shape(m: Machine, op: Any) -> None:
     if actual != wanted:
         axis = next(i for i, (a, b) in enumerate(zip(actual, wanted)) if a != b)
         raise refusal(op, actual[axis], wanted[axis])
-    if m.places is not None and m.places.is_view(op):
-        m.places.view(op, m.read, None, None)
-    else:
+    if not m.see(op):
         m.write(op, [m.read(op.x)])
 
 
@@ -170,11 +168,8 @@ def box_of(m: Machine, op: Any) -> IntegerBox:
 
 def _state_load(m: Machine, op: Any) -> None:
     storage, box = m.storage(op.state), box_of(m, op)
-    if m.places is not None and m.places.is_view(op):
-        m.places.view(op, m.read, storage, box)
-        return
-    kept = tuple(n for n, m_ in zip(box[1], op.lengths) if m_ is not None)
-    m.write(op, [storage.read(box).reshape(kept)])
+    if not m.see(op, storage.at(box)):
+        m.write(op, [storage.read(box).reshape(shape_of(op.result.tensor, m.sizes))])
 
 
 def _state_entry(m: Machine, op: Any) -> None:

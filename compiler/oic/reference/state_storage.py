@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from oic import dtypes
 from oic.diagnostics import StepError
 from oic.dtypes import Array
-from oic.ir.types import StateType
+from oic.ir.module import Module
+from oic.ir.state import State
 from oic.memory.layout import loaded, storage_strides, stored
 from oic.memory.saved import Form, Part, storage_axes
 from oic.reference.saved import Entries, Saved
@@ -60,24 +61,20 @@ class StateStorage:
     """The bytes of one persistent variable, laid out as `memory.layout` says.
 
     initial the variable's initial value: of every element that was never written
-    start   value of every element at the start and after a reset: the initial value, or 0 where
-            address space is reserved, which is too large to fill (`lower_cache` does, on demand)
-    reach   along every dimension, one more than the largest position ever written: what lies
-            beyond is as it was at the start
+    start   value of every element after a reset: the initial value, or 0 where address space is
+            reserved, which is too large to fill (`lower_cache` does, on demand)
+    reach   along every dimension, one more than the largest position that may differ from the start:
+            in fresh memory, which is zeros, none or all
     """
 
-    def __init__(self, symbol: str, type: StateType, init: object, memory: Array) -> None:
-        self.symbol, self.type, self.memory = symbol, type, memory
-        self.shape = type.capacity_shape
-        self.strides = storage_strides(type)
-        self.outer = len(type.table)
-        self.reach = [0] * len(self.shape)
-        first = 0 if init is None else init
-        self.initial = dtypes.store(np.asarray(first), type.dtype)
-        self.start = dtypes.store(np.asarray(0 if type.reserved else first), type.dtype)
-        if stored(self.start, type.dtype, 0).any():
-            self.write(self.all, np.full(self.shape, self.start))
-            self.reach = [0] * len(self.shape)
+    def __init__(self, op: State, memory: Array) -> None:
+        self.symbol, self.type, self.memory = op.symbol, op.type, memory
+        self.shape = self.type.capacity_shape
+        self.strides = storage_strides(self.type)
+        self.initial = op.initial
+        self.start = dtypes.store(np.asarray(0 if self.type.reserved else op.init), self.type.dtype)
+        fresh = not stored(self.start, self.type.dtype, 0).any()
+        self.reach = [0] * len(self.shape) if fresh else list(self.shape)
 
     @property
     def all(self) -> IntegerBox:
@@ -89,12 +86,12 @@ class StateStorage:
         return self.read(self.all)
 
     def at(self, box: IntegerBox) -> Memory:
-        """Where the elements of a box lie."""
-        return located(self.memory, self.type.dtype, self._first(box), box[1], self.strides)
-
-    def positions(self, box: IntegerBox) -> EntryPositions:
-        """Positions of a box's elements among those of the storage."""
-        return positions(self._first(box), box[1], self.strides)
+        """Where the elements of a box lie, which is inside the storage."""
+        start, lengths = box
+        inside = all(a >= 0 and n >= 0 and a + n <= c for a, n, c in zip(start, lengths, self.shape))
+        assert inside, f"box {start} + {lengths} of '{self.symbol}' is outside {self.shape}"
+        first = sum(a * s for a, s in zip(start, self.strides))
+        return located(self.memory, self.type.dtype, first, lengths, self.strides)
 
     def read(self, box: IntegerBox) -> Array:
         """The elements of a box, copied."""
@@ -107,20 +104,17 @@ class StateStorage:
         if all(lengths):
             self.reach = [max(r, a + n) for r, a, n in zip(self.reach, start, lengths)]
 
-    def _first(self, box: IntegerBox) -> int:
-        """The position of the first element of a box, which lies inside the storage."""
-        start, lengths = box
-        inside = all(
-            a >= 0 and n >= 0 and a + n <= c for a, n, c in zip(start, lengths, self.shape)
-        )
-        assert inside, f"box {start} + {lengths} of '{self.symbol}' is outside {self.shape}"
-        return sum(a * s for a, s in zip(start, self.strides))
-
     def reset(self) -> None:
-        """As it was at the start; what was never written costs nothing."""
+        """As at the start; what was never written costs nothing."""
         box = ((0,) * len(self.shape), tuple(self.reach))
         self.write(box, np.full(box[1], self.start))
         self.reach = [0] * len(self.shape)
+
+
+def storages(module: Module, memory: Array) -> dict[str, StateStorage]:
+    """The persistent variables of a PLANNED module, in the memory of its state."""
+    at = {b.name: slice(b.offset, b.offset + b.nbytes) for b in module.memory.space("state")}
+    return {op.symbol: StateStorage(op, memory[at[op.symbol]]) for op in module.states()}
 
 
 def saved(part: Part, counts: dict[str, int], states: Mapping[str, StateStorage]) -> Iterator[Entries]:

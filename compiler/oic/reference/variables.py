@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,8 +17,7 @@ from oic import dtypes
 from oic.diagnostics import Span, StepError
 from oic.dtypes import Array
 from oic.ir.journal import Journal
-from oic.ir.state import FARTHEST, CacheOp
-from oic.ir.types import StateType
+from oic.ir.state import FARTHEST, CacheOp, State
 from oic.memory.layout import loaded
 from oic.memory.saved import Part
 from oic.operators.evaluate import stepped
@@ -60,16 +59,13 @@ class PersistentVariable:
     following of a ring: the other indices -> one more than the largest position written
     """
 
-    def __init__(self, symbol: str, type: StateType, init: object, journal: Journal) -> None:
-        self.symbol, self.type, self.journal = symbol, type, journal
-        self.fill = dtypes.store(np.asarray(0 if init is None else init), type.dtype)
+    def __init__(self, op: State, journal: Journal) -> None:
+        self.symbol, self.type, self.fill, self.journal = op.symbol, op.type, op.initial, journal
         self.entries: dict[MemberKey, Array] = {}
         self.touched: dict[MemberKey, None] = {}
         self.following: dict[MemberKey, int] = {}
-        self.counts: dict[int, int] = {}
+        self.counts = {axis: self._counted(axis) for axis in range(len(self.type.table) + len(self.type.auto))}
         self.span: Span | None = None  # of the op being run, for refusals
-        for axis in range(len(type.table) + len(type.auto)):
-            self.counts[axis] = self._least(axis)
 
     # -- operations
 
@@ -123,21 +119,14 @@ class PersistentVariable:
         if self.type.ring and n == len(self.type.table):  # a position: its ring stays as it is
             self.journal.drop(self.entries, start)
             return
-        entries = [k for k in self.entries if k[:n] == start]
-        touched = [k for k in self.touched if k[:n] == start]
-        rings = [k for k in self.following if k[:n] == start]
-        if n and not (entries or touched or rings):
+        known: list[dict[MemberKey, Any]] = [self.entries, self.touched, self.following]
+        found = [(where, key) for where in known for key in where if key[:n] == start]
+        if n and not found:
             return  # what was never touched is left as it was
-        for where, keys in (
-            (self.entries, entries), (self.touched, touched), (self.following, rings),
-        ):  # fmt: skip
-            for key in keys:
-                self.journal.drop(where, key)
-        for axis in self.counts:
-            if axis < len(self.type.table):
-                self._set_count(axis, self._recount(axis) if n else self._least(axis))
-            elif not n:
-                self._set_count(axis, 0)
+        for where, key in found:
+            self.journal.drop(where, key)
+        for axis in range(len(self.type.table) if n else len(self.counts)):
+            self._set_count(axis, self._counted(axis))
 
     def count(self, axis: int, others: Sequence[int]) -> int:
         """The count of an index or auto-dim; for the index of a ring, `next`."""
@@ -342,14 +331,9 @@ class PersistentVariable:
         if self.counts[axis] != count:
             self.journal.put(self.counts, axis, count)
 
-    def _least(self, axis: int) -> int:
-        """The count of an axis to begin with."""
-        table = self.type.table
-        return table[axis].capacity if axis < len(table) and table[axis].fixed else 0
-
-    def _recount(self, axis: int) -> int:
-        """One more than the largest index still touched."""
-        if self.type.table[axis].fixed:
+    def _counted(self, axis: int) -> int:
+        """The count of an axis by what is touched: one more than the largest index, unless its size is fixed."""
+        if axis < len(self.type.table) and self.type.table[axis].fixed:
             return self.type.table[axis].capacity
         return max((k[axis] for k in self.touched), default=-1) + 1
 

@@ -28,7 +28,7 @@ from oic.library.emit import Files, LibrarySpec, emit
 from oic.operators.fused import around
 from oic.operators.refusal import refusal, refused_by
 from oic.reference.fetch import logical
-from oic.reference.state_storage import StateStorage, zeros
+from oic.reference.state_storage import storages, zeros
 from oic.resources import runtime_dir
 from oic.session.executor import Executor, Record
 from oic.session.interface import Interface
@@ -102,7 +102,7 @@ class CompiledExecutor(Executor):
         self._module, self._entry = unit.module, ""
         self._require(self._function("open_as")(self._session, path, threads, library.fingerprint))
         self._calls = {e.face.symbol: _Call(self, e.face) for e in library.files.model.entries}
-        self._storages = _storages(self._module, self._memory())
+        self._storages = storages(self._module, self._memory())
         # What a profiling build counts, a row each place: ticks, runs, bytes read and written, operations.
         self._counted: Array | None = None
         if unit.places:
@@ -402,18 +402,6 @@ def status_names() -> list[str]:
     text = (runtime_dir() / "status.h").read_text(encoding="utf-8")
     inside = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL).partition("{")[2].partition("}")[0]
     return re.findall(r"OIC_\w+", inside)
-
-
-def _storages(module: Module, memory: Array) -> dict[str, StateStorage]:
-    """The persistent variables as the interpreter's storage, over the library's memory."""
-    found: dict[str, StateStorage] = {}
-    by_symbol = {op.symbol: op for op in module.states()}
-    for buffer in module.memory.space("state"):
-        op = by_symbol[buffer.name]
-        storage = StateStorage(buffer.name, op.type, 0, memory[buffer.offset : buffer.offset + buffer.nbytes])
-        storage.initial = dtypes.store(np.asarray(0 if op.init is None else op.init), op.type.dtype)
-        found[buffer.name] = storage
-    return found
 
 
 def _stored(array: Array, input_: EntryMember) -> Array:
