@@ -645,6 +645,11 @@ def home_of(value: Value) -> Block | None:
     return value.owner.block if isinstance(value.owner, Op) else value.owner
 
 
+def operand_parts(op: Op) -> list[Value | list[Value] | None]:
+    """What the operand fields hold, in their order."""
+    return [getattr(op, key) for key, spec in op.fields.items() if spec.positional]
+
+
 def sizes_used(op: Op) -> frozenset[dims.Extent]:
     """Every extent in the types of an op's operands and results and in its attributes."""
     found = sizes_of([*op.operands, *op.results])

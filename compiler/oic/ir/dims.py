@@ -49,19 +49,11 @@ Atom = Extent | Quotient
 Term = tuple[tuple[Atom, ...], int]  # a product of atoms, and its coefficient
 
 
+@dataclass(frozen=True, slots=True, repr=False)
 class Expr:
     """A canonical polynomial that is not a constant.  Made by arithmetic on `of(extent)`."""
 
-    __slots__ = ("terms",)
-
-    def __init__(self, terms: tuple[Term, ...]) -> None:
-        self.terms = terms
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Expr) and self.terms == other.terms
-
-    def __hash__(self) -> int:
-        return hash(self.terms)
+    terms: tuple[Term, ...]
 
     def __add__(self, other: Dim) -> Dim:
         return _collect([*self.terms, *_terms(other)])

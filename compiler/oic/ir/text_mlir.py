@@ -13,7 +13,7 @@ import struct
 from typing import Any
 
 from oic.dtypes import DType
-from oic.ir.core import Op, Value
+from oic.ir.core import Op, Value, operand_parts
 from oic.ir.dims import Expr, Extent
 from oic.ir.module import Module
 from oic.ir.text_print import ValueNames, dim_text, place_text, quoted
@@ -32,15 +32,13 @@ def print_mlir(module: Module) -> str:
 
 
 def _op_lines(op: Op, names: ValueNames, indent: str) -> list[str]:
-    operands = list(op.operands)
-    results = ", ".join(names(r) for r in op.results)
+    operands, results = op.operands, ", ".join(map(names, op.results))
     head = indent + (f"{results} = " if results else "")
-    head += f'"oic.{op.name}"({", ".join(names(v) for v in operands)})'
-    lines = [head]
+    lines = [head + f'"oic.{op.name}"({", ".join(map(names, operands))})']
     for i, block in enumerate(op.regions):
         lines[-1] += ", {" if i else " ({"
         args = ", ".join(f"{names(a)}: {mlir_type(a.type)}" for a in block.args)
-        lines.append(f"{indent}^bb0({args}):" if args else f"{indent}^bb0:")
+        lines.append(f"{indent}^bb0" + (f"({args}):" if args else ":"))
         for inner in block.ops:
             lines += _op_lines(inner, names, indent + "  ")
         lines.append(indent + "}")
@@ -56,14 +54,9 @@ def _op_lines(op: Op, names: ValueNames, indent: str) -> list[str]:
 
 def _dictionary(op: Op) -> str:
     parts = {k: mlir_attribute(v, op) for k, v in op.attributes().items()}
-    counts = [
-        str(0 if v is None else len(v) if isinstance(v, list) else 1)
-        for k, s in op.fields.items()
-        if s.positional
-        for v in (getattr(op, k),)
-    ]
     if any(s.kind in ("optional", "rest") for s in op.fields.values()):
-        parts["operandSegmentSizes"] = f"array<i32: {', '.join(counts)}>"
+        counts = [len(v) if isinstance(v, list) else int(v is not None) for v in operand_parts(op)]
+        parts["operandSegmentSizes"] = f"array<i32: {', '.join(map(str, counts))}>"
     places = [quoted(place_text(r.place)) for r in op.results if r.place]
     if places:
         parts["oic.places"] = f"[{', '.join(places)}]"

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from oic.dtypes import ALL, DType
-from oic.ir.core import REQUIRED, Op, Place, Value
+from oic.ir.core import REQUIRED, Op, Place, Value, operand_parts
 from oic.ir.dims import Atom, Dim, Expr, Extent
 from oic.ir.module import Buffer, Module, Plan
 from oic.ir.types import IndexType, StateType, TensorType, Type
@@ -80,8 +80,7 @@ def print_module(module: Module) -> str:
     head = f'module {quoted(module.name)} {{stage="{module.stage}"'
     head += f", source={quoted(module.source.name)}}}" if module.source else "}"
     lines = [head]
-    found = dict.fromkeys(extent for part in _sized_parts(module) for extent in _extents_in(part))
-    sizes = ", ".join(f"{extent_text(e)} <= {e.maximum}" for e in found)
+    sizes = ", ".join(f"{extent_text(e)} <= {e.maximum}" for e in dict.fromkeys(_extents_in(_sized_parts(module))))
     if sizes:
         lines.append(f"extents {{ {sizes} }}")
     if module.plan:
@@ -104,8 +103,7 @@ def op_lines(op: Op, names: ValueNames, indent: str = "") -> list[str]:
     """The text of an op and what is nested in it; values without a name get one."""
     results = ", ".join(names(r) for r in op.results)
     head = f"{indent}{results} = {op.name}" if results else f"{indent}{op.name}"
-    parts = [getattr(op, key) for key, spec in op.fields.items() if spec.positional]
-    operands = ["_" if part is None else value_text(part, names) for part in parts]
+    operands = ["_" if part is None else value_text(part, names) for part in operand_parts(op)]
     if operands:
         while operands and operands[-1] == "_":
             operands.pop()
@@ -221,23 +219,17 @@ def value_text(value: Any, names: ValueNames) -> str:
 # ----------------------------------------------------------------- header
 
 
-def _sized_parts(module: Module) -> Iterator[Any]:
-    for op in module.all_ops():
-        for block in op.regions:
-            yield from _sized_values(block.args)
-        yield from op.attributes().values()
-        yield from _sized_values(op.results)
-
-
-def _sized_values(values: Iterable[Value]) -> Iterator[Any]:
-    for value in values:
-        yield value.type
-        if value.place and value.place.strides:
-            yield value.place.strides
+def _sized_parts(module: Module) -> list[Any]:
+    return [
+        [[block.args for block in op.regions], list(op.attributes().values()), op.results] for op in module.all_ops()
+    ]
 
 
 def _extents_in(part: Any) -> Iterator[Extent]:
+    """Every extent of what an op has, and of what it defines or refers to."""
     match part:
+        case Value():
+            yield from _extents_in((part.type, part.place and part.place.strides))
         case Extent():
             yield part
         case Expr():

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from oic.diagnostics import Source
-from oic.dtypes import ALL, DType
+from oic.dtypes import ALL
 from oic.ir import dims
 from oic.ir.core import Place, Value
 from oic.ir.dims import Dim, Expr, Extent
@@ -47,10 +47,9 @@ class Values(Cursor):
         self.depth += 1
         if self.depth > DEPTH:
             raise self.wrong("lists are nested too deeply")
-        try:
-            return self._attribute()
-        finally:
-            self.depth -= 1
+        found = self._attribute()
+        self.depth -= 1
+        return found
 
     def _attribute(self) -> Any:
         token = self.now
@@ -62,8 +61,10 @@ class Values(Cursor):
             return self._float()
         if token.kind == "word" and token.text in SIMPLE:
             return SIMPLE[self.take().text]
+        if token.kind == "word" and token.text in ALL and self.next.text != "[":
+            return ALL[self.take().text]
         if token.kind == "word" and (token.text in ALL or token.text in ("index", "state")):
-            return self._dtype_or_type()
+            return self.type()
         if self.accept("@"):
             return self.extent()
         if self.accept("["):
@@ -78,11 +79,6 @@ class Values(Cursor):
     def _float(self) -> float:
         sign = -1.0 if self.accept("-") else 1.0
         return sign * float(self.take().text)
-
-    def _dtype_or_type(self) -> DType | Type:
-        if self.now.text in ALL and self.next.text != "[":
-            return ALL[self.take().text]
-        return self.type()
 
     def _pair(self) -> tuple[str, Any]:
         key = self.string()

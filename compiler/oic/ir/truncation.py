@@ -39,17 +39,17 @@ def truncation(module: Module) -> Truncation:
     """How states of a GRAPH module go back, or why they do not."""
     refused: list[Truncation] = []
     for rule in _rules(module):
-        found = Truncation(rule.counter.symbol, int(rule.counter.init), rule.axes())
+        axes = {table.symbol: axis for table, axis in rule.tables.items()}
+        found = Truncation(rule.counter.symbol, int(rule.counter.init), axes)
         try:
             rule.check()
         except _RefusalError as why:
             refused.append(replace(found, reason=str(why)))
-            continue
-        return found
-    if refused:
-        return max(refused, key=lambda found: len(found.tables))
+        else:
+            return found
     reason = "no integer of the state is counted up and says where tables are written"
-    return Truncation(reason=reason if any(module.states()) else "there is no state")
+    nothing = Truncation(reason=reason if any(module.states()) else "there is no state")
+    return max(refused, key=lambda found: len(found.tables), default=nothing)
 
 
 def _rules(module: Module) -> Iterator[_Rule]:
@@ -117,9 +117,6 @@ class _Rule:
         self.group = {counter.result, *self.tables}
         self.written: dict[Value, list[str]] = {}  # of each table, what every advance writes
         self.raises: list[_Access] = []  # reads that may raise a count
-
-    def axes(self) -> dict[str, int]:
-        return {table.symbol: axis for table, axis in self.tables.items()}
 
     # ------------------------------------------------------------- the rule
 
@@ -197,9 +194,8 @@ class _Rule:
 
     def _counts(self, op: Op) -> bool:
         """Something nested in the op moves the counter, or starts over."""
-        counted = {self.counter.result}
         return bool(op.regions) and any(
-            (isinstance(inner, state.CacheStep) and inner.table in counted)
+            (isinstance(inner, state.CacheStep) and inner.table is self.counter.result)
             or (isinstance(inner, state.CacheReset) and inner.table in self.group)
             for inner in op.walk()
         )
@@ -226,7 +222,7 @@ class _Rule:
     def _access(self, now: _Advance, op: TableAccess, *, sure: bool) -> None:
         """Where a write begins and ends, and a read that may raise a count of the table's."""
         axis, positions = self.tables[op.table], _positions(op)
-        others = [p for i, p in enumerate(positions) if i != axis]
+        others = _beside(op, axis)
         if isinstance(op, state.CacheRead) and axis not in _raised(op):
             if _raised(op):
                 now.accesses.append(_Access(op, ({}, {}), sure, others))
@@ -282,17 +278,13 @@ class _Rule:
 
     def _check_raise(self, read: _Access) -> None:
         """A read raises no count beyond what writes do."""
-        writes = list(self._written_at(read.op.table))
+        table = read.op.table
+        writers = (op for op in table.users if isinstance(op, (state.CacheWrite, state.CacheStep)))
+        writes = [_beside(op, self.tables[table]) for op in writers]
         for i, position in enumerate(read.others):
             reach = max(self.ranges.of(p[i][-1])[1] + (len(p[i]) == 1) for p in writes)
             if len(position) == 1 and self.ranges.of(position[0])[1] >= reach:
-                raise _RefusalError(f"a read may raise a count of '{read.op.table.symbol}'")
-
-    def _written_at(self, table: Value) -> Iterator[list[tuple[Value, ...]]]:
-        """For every write of a table, the positions beside the one counted."""
-        for user in table.users:
-            if isinstance(user, (state.CacheWrite, state.CacheStep)):
-                yield [p for i, p in enumerate(_positions(user)) if i != self.tables[table]]
+                raise _RefusalError(f"a read may raise a count of '{table.symbol}'")
 
     def _is_static(self, position: tuple[Value, ...]) -> bool:
         """Integers known at build, or indices of loops between such."""
@@ -325,6 +317,11 @@ def _counter_of(atom: object) -> Value | None:
 def _positions(op: TableAccess) -> list[tuple[Value, ...]]:
     form = "i" * len(op.indices) if isinstance(op, state.CacheStep) else op.form
     return state.CacheOp.positions(form, op.indices)
+
+
+def _beside(op: TableAccess, axis: int) -> list[tuple[Value, ...]]:
+    """The positions beside one."""
+    return [position for i, position in enumerate(_positions(op)) if i != axis]
 
 
 def _raised(op: state.CacheRead) -> list[int]:

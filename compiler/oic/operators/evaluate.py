@@ -12,7 +12,7 @@ from oic import dtypes
 from oic.diagnostics import StepError
 from oic.dtypes import Array, DType
 from oic.ir import dims
-from oic.ir.core import Op, Value, is_index
+from oic.ir.core import Op, Value, is_index, operand_parts
 from oic.ir.dims import Dim, Expr, Extent
 from oic.ir.state import ConstantSelect, IndexTensor, Splat
 from oic.ir.types import TensorType
@@ -69,7 +69,7 @@ def apply(op: Operator, arrays: list[Any], read: ReadValue, sizes: Mapping[str, 
 
 def widened_operands(op: Op, read: ReadValue) -> list[Any]:
     """What the operand fields hold, in their order, as the operator's reference takes it."""
-    return [_widened(getattr(op, key), read) for key, spec in op.fields.items() if spec.positional]
+    return [_widened(part, read) for part in operand_parts(op)]
 
 
 def _widened(part: Value | list[Value] | None, read: ReadValue) -> Any:
