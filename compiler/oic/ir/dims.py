@@ -7,7 +7,7 @@ so `(pos + N) - pos` is `N`.  What is not a polynomial (a floor division) is an 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import mul
@@ -35,11 +35,6 @@ class Quotient:
 
     numerator: Dim
     divisor: Dim
-
-    @property
-    def extents(self) -> frozenset[Extent]:
-        """Every extent the value depends on."""
-        return extents([self.numerator, self.divisor])
 
     def __str__(self) -> str:
         return f"{_in_parentheses(self.numerator)}/{_in_parentheses(self.divisor)}"
@@ -93,8 +88,7 @@ class Expr:
     @property
     def extents(self) -> frozenset[Extent]:
         """Every extent the value depends on."""
-        atoms = (atom for atoms, _ in self.terms for atom in atoms)
-        return frozenset().union(*({atom} if isinstance(atom, Extent) else atom.extents for atom in atoms))
+        return extents([self])
 
     def text(self, of: Callable[[Atom, bool], str]) -> str:
         """A sum of products; `of` gives the text of an atom, which may be the whole term."""
@@ -175,14 +169,11 @@ def floor_div(a: Dim, b: Dim) -> Dim:
 
 def quotients(sizes: Iterable[Dim]) -> list[Quotient]:
     """Every division in these sizes, those inside others first."""
-    found: dict[Quotient, None] = {}
-    for size in sizes:
-        for atoms, _ in _terms(size):
-            for atom in atoms:
-                if isinstance(atom, Quotient):
-                    inner = quotients([atom.numerator, atom.divisor])
-                    found.update(dict.fromkeys([*inner, atom]))
-    return list(found)
+    found: list[Quotient] = []
+    for atom in _atoms(sizes):
+        if isinstance(atom, Quotient):
+            found += [*quotients([atom.numerator, atom.divisor]), atom]
+    return list(dict.fromkeys(found))
 
 
 def evaluate(dim: Dim, value: Mapping[str, int]) -> int:
@@ -206,7 +197,9 @@ def substitute(dim: Dim, to: Callable[[Extent], Dim]) -> Dim:
 
 def extents(sizes: Iterable[Dim]) -> frozenset[Extent]:
     """Every extent that occurs in any of the sizes."""
-    return frozenset(e for d in sizes if isinstance(d, Expr) for e in d.extents)
+    atoms = _atoms(size for size in sizes if isinstance(size, Expr))
+    parts = ([a] if isinstance(a, Extent) else extents([a.numerator, a.divisor]) for a in atoms)
+    return frozenset().union(*parts)
 
 
 def product(sizes: Iterable[Dim]) -> Dim:
@@ -240,6 +233,11 @@ def quotient(total: Dim, part: Dim) -> Dim | None:
 def _in_parentheses(dim: Dim) -> str:
     """The size as an operand of `/`."""
     return str(dim) if isinstance(dim, int) or atom(dim) is not None else f"({dim})"
+
+
+def _atoms(sizes: Iterable[Dim]) -> Iterator[Atom]:
+    """What the products of sizes are made of."""
+    return (atom for size in sizes for atoms, _ in _terms(size) for atom in atoms)
 
 
 def _terms(dim: Dim) -> tuple[Term, ...]:

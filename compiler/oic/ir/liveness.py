@@ -73,7 +73,8 @@ class Liveness:
         beside   only as far as what is done in this block can matter: not counted are uses in a
                  branch that is not taken when the block runs
         """
-        beside = beside if _in_branch(beside) else None
+        if beside is not None and not any(isinstance(around.owner, If) for around in beside.outward()):
+            beside = None  # it is in no branch
         key = value, beside
         found = self._needed.get(key)
         if found is None:
@@ -96,11 +97,6 @@ class Liveness:
             if not _excluded(user.block, beside, home):
                 last = max(last, self.use(user, home))
         return last
-
-
-def _in_branch(block: Block | None) -> bool:
-    """The block is a branch of an `if`, or nested in one."""
-    return block is not None and any(isinstance(around.owner, If) for around in block.outward())
 
 
 def _excluded(block: Block | None, beside: Block | None, home: Block | None) -> bool:

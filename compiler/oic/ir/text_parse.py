@@ -57,8 +57,7 @@ class _Parser(Values):
         self.expect("module")
         module = Module(self.string())
         self.expect("{")
-        head = self.list_until("}", self.header_part)
-        given = dict(head)
+        given = dict(self.list_until("}", self.header_part))
         module.stage = given.get("stage", "graph")
         if module.stage not in ("graph", "indexed", "planned"):
             raise self.wrong(f"no stage is called '{module.stage}'", slug="ir-name")

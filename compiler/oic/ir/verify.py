@@ -33,10 +33,8 @@ def verify(module: Module) -> None:
         _require(symbol not in symbols, op, f"two things are called '{symbol}'")
         symbols.add(str(symbol))
         if isinstance(op, Constant):
-            data = module.weights.get(str(symbol))
-            _require(data is not None, op, "a constant without data")
-            shape = op.result.tensor.shape
-            _require(data is not None and data.shape == shape, op, "data of another shape")
+            _require(op.symbol in module.weights, op, "a constant without data")
+            _require(module.weights[op.symbol].shape == op.result.shape, op, "data of another shape")
 
 
 def _require(rule: bool, op: Op, what: str) -> None:
@@ -108,14 +106,12 @@ class _Verifier:
 
     def _states(self, op: Op) -> None:
         """State comes from `state` ops, and goes only where an op says that it reads or writes it."""
-        named = {
-            id(v) for how in ("reads", "writes") for k in getattr(op, how) for v in [getattr(op, k)]
-        }
+        named = {getattr(op, key) for key in (*op.reads, *op.writes)}
         for value in op.operands:
             state = isinstance(value.type, StateType)
             if state:
                 _require(isinstance(value.op, State), op, f"{value!r} is not the result of a state op")
-            _require(state == (id(value) in named), op, f"the effect on {value!r} is not declared")
+            _require(state == (value in named), op, f"the effect on {value!r} is not declared")
 
     def _extents(self, op: Op, bound: set[str]) -> None:
         """Extents of operands and attributes are bound; `extent.bind` binds one for the first time."""

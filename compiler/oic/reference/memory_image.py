@@ -68,7 +68,6 @@ class Spaces:
         self.arena = self._guarded("the arena", max(self.plan.arena_bytes.values(), default=0))
         self.inputs: dict[str, Array] = {}
         self.outputs: dict[str, Array] = {}
-        self.results: dict[str, dict[str, Array]] = {}  # memory of the outputs of each function
         self.views: dict[Value, Memory] = {}
         self.decoded: dict[Value, Array] = {}  # encoded constants
         self.symbol = ""
@@ -91,7 +90,6 @@ class Spaces:
         self, symbol: str, inputs: Mapping[str, tuple[Array, DType]], sizes: Mapping[str, int]
     ) -> None:
         """Start a step of a function: noise in the arena, the inputs' bytes, outputs of noise."""
-        _disturb(self.arena)
         self.views, self.sizes = {}, sizes
         self.symbol, self.entries, self.moved = symbol, {}, {}
         self.inputs = {}
@@ -100,13 +98,12 @@ class Spaces:
             self.inputs[name] = self._guarded(f"input '{name}'", len(data))
             self.inputs[name][:] = data
             self.inputs[name].flags.writeable = False
-        self.outputs = self.results.setdefault(symbol, {})
-        for buffer in self.plan.space("output"):
-            if buffer.function == symbol:
-                if buffer.name not in self.outputs:
-                    what = f"output '{buffer.name}' of '{symbol}'"
-                    self.outputs[buffer.name] = self._guarded(what, buffer.nbytes)
-                _disturb(self.outputs[buffer.name])
+        self.outputs = {
+            b.name: self._guarded(f"output '{b.name}' of '{symbol}'", b.nbytes)
+            for b in self.plan.space("output") if b.function == symbol
+        }  # fmt: skip
+        for memory in (self.arena, *self.outputs.values()):
+            _disturb(memory)
 
     # -- values
 

@@ -236,13 +236,10 @@ def put(memory: Memory, dtype: dtypes.DType, values: Array) -> None:
 
 def gather(memory: Array, positions: EntryPositions, dtype: dtypes.DType) -> Array:
     """Elements of a packed type, at positions counted in elements from the start of the memory."""
-    bits = positions * dtype.bits
-    codes = (memory[bits >> 3] >> (bits & 7).astype(np.uint8)) & np.uint8((1 << dtype.bits) - 1)
     per = 8 // dtype.bits
-    lone = np.zeros((codes.size, per), np.uint8)  # one byte a code, so that `unpack` decodes it
-    lone[:, 0] = codes.reshape(-1)
-    decoded = dtypes.unpack(lone[:, 0], dtype, codes.size * per).reshape(codes.size, per)
-    return decoded[:, 0].reshape(positions.shape)
+    byte, inside = np.divmod(positions.reshape(-1), per)
+    decoded = dtypes.unpack(memory[byte], dtype, byte.size * per).reshape(byte.size, per)
+    return decoded[np.arange(byte.size), inside].reshape(positions.shape)
 
 
 def scatter(memory: Array, positions: EntryPositions, dtype: dtypes.DType, values: Array) -> None:

@@ -107,10 +107,7 @@ class PersistentVariable:
         at = self._access("i" * len(key), indices, writing=True)
         new = stepped(self._entry(key), amount, self.type.dtype)
         self._grow(at, slices=True)
-        if key:
-            self._store(key, new)
-        else:
-            self.journal.put(self.entries, key, new)
+        self._store(key, new)
 
     def reset(self, prefix: Sequence[int]) -> None:
         """Forget everything, or the entries with these leading indices."""
@@ -141,27 +138,20 @@ class PersistentVariable:
         if not self.type.ring:
             return self._box(ranges, [True] * len(ranges))
         window = self.type.table[-1].capacity
-        lengths = tuple(len(r) for r in ranges[:-1])
-        shape = (*lengths, window, *self._grown_shape([]))
+        shape = (*map(len, ranges[:-1]), window, *self._grown_shape([]))
         found = np.full(shape, self.fill, self.type.dtype.np)
-        for key in itertools.product(*ranges[:-1]):
-            newest = self.following.get(key, 0)
-            for i in range(window):
-                position = (*key, newest - window + i)
-                if position in self.entries:
-                    found[(*key, i)] = self._entry(position)
+        for key in self.entries:
+            oldest = self.following[key[:-1]] - window
+            found[(*key[:-1], key[-1] - oldest)] = self._entry(key)
         return found
 
     def saved(self, part: Part, counts: dict[str, int]) -> Iterator[Entries]:
         """The entries of a part, itself or what is kept beside it, for `reference.saved`."""
+        alone: list[MemberKey] = [] if part.table else [()]  # the only entry, which is there in any case
         if part.symbol == self.symbol:
-            found = {self._place(k): self._entry(k) for k in self.entries}
-            if not part.table:
-                found = {(): self._entry(())}
+            found = {self._place(k): self._entry(k) for k in alone or self.entries}
         elif part.dtype is dtypes.i64:
-            found = {k: np.asarray(n, np.int64) for k, n in self.following.items()}
-            if not part.table:
-                found = {(): np.asarray(self.following.get((), 0), np.int64)}
+            found = {k: np.asarray(self.following.get(k, 0), np.int64) for k in alone or self.following}
         else:
             found = {k: np.asarray(1, np.uint8) for k in self.touched}
         if not found:
