@@ -113,16 +113,8 @@ class Value:
 
     def give_way(self, other: Value) -> None:
         """Every op that takes it takes another value instead."""
-        if other is self:
-            return
-        mapping = {self: other}
-        for op in self._users:
-            parts = op.__dict__
-            for key in op._flat:
-                parts[key] = _mapped(parts[key], mapping)
-        for op, count in self._users.items():
-            other._users[op] = other._users.get(op, 0) + count
-        self._users = {}
+        for op in list(self._users) if other is not self else ():
+            op.replace_operands({self: other})
 
     @property
     def tensor(self) -> TensorType:
@@ -475,12 +467,10 @@ class Op:
 class Block:
     """A straight list of ops with arguments; `owner` is the op whose region it is."""
 
-    def __init__(self, args: Iterable[Value] = (), ops: Iterable[Op] = ()) -> None:
-        self.args = list(args)
+    def __init__(self, ops: Iterable[Op] = ()) -> None:
+        self.args: list[Value] = []
         self.owner: Op | None = None  # the op whose region this is
         self.ops: list[Op] = []
-        for arg in self.args:
-            arg.owner = self
         for op in ops:
             self.append(op)
 
@@ -557,13 +547,11 @@ class Block:
                 op.block = self
 
 
-def clone_block(block: Block, mapping: dict[Value, Value] | None = None) -> Block:
+def clone_block(block: Block, mapping: dict[Value, Value]) -> Block:
     """A deep copy; `mapping` takes outer values to new ones and receives every copied value."""
-    mapping = {} if mapping is None else mapping
     copy = Block()
-    for arg in block.args:
-        mapping[arg] = _copy_value(arg, copy)
-    copy.args = [mapping[a] for a in block.args]
+    copy.args = [_copy_value(arg, copy) for arg in block.args]
+    mapping.update(zip(block.args, copy.args, strict=True))
     for op in block.ops:
         copy.append(clone_op(op, mapping))
     return copy

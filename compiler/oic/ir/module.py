@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from oic.diagnostics import Source
 from oic.ir.control import Func
-from oic.ir.core import Block, Op, Value, clone_block
+from oic.ir.core import Block, Op, clone_block
 from oic.ir.liveness import Liveness, liveness
 from oic.ir.members import Elements
 from oic.ir.state import CacheReset, Constant, State
@@ -150,8 +150,4 @@ class Module:
 
     def clone(self) -> Module:
         """A deep copy of the program; the data of constants is shared."""
-        mapping: dict[Value, Value] = {}
-        return Module(
-            self.name, self.stage, clone_block(self.top, mapping), dict(self.weights), self.source, self.plan,
-            self.truncation,
-        )  # fmt: skip
+        return replace(self, top=clone_block(self.top, {}), weights=dict(self.weights))

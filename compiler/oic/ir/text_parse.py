@@ -121,7 +121,7 @@ class _Parser(Values):
 
     def number_after(self, word: str) -> int:
         self.expect(word)
-        return self.signed()
+        return self.integer()
 
     # -- ops
 
@@ -282,12 +282,8 @@ class _Parser(Values):
         if not self.accept("loc"):
             return None
         self.expect("(")
-        line_at = self.now
-        line = self.integer()
-        self.expect(":")
-        column = self.integer()
-        self.expect("+")
-        length = self.integer()
+        first = self.now
+        line, column, length = self.integer(), self.number_after(":"), self.number_after("+")
         last = self.expect(")")
         source = self.origin or Unseen("unknown", "")
         if isinstance(source, Unseen):
@@ -296,6 +292,5 @@ class _Parser(Values):
             starts = source.line_starts
             start = starts[line - 1] + column - 1 if 0 < line <= len(starts) else -1
             if start < 0 or start + length > len(source.text):
-                span = self.span(line_at, last)
-                raise fail("ir-syntax", f"{source.name} has no such place", span)
+                raise fail("ir-syntax", f"{source.name} has no such place", self.span(first, last))
         return Span(source, start, start + length)

@@ -126,9 +126,6 @@ class Cursor:
         """A number without a sign."""
         return int(self.kind("int", "a number").text)
 
-    def signed(self) -> int:
-        return -self.integer() if self.accept("-") else self.integer()
-
     def string(self) -> str:
         token = self.kind("string", "a string")
         try:

@@ -8,7 +8,6 @@ no op may change, compared after every step.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,7 +26,7 @@ from oic.memory import layout
 from oic.operators.base import Operator
 from oic.operators.evaluate import apply, shape_of
 from oic.reference import state_storage
-from oic.reference.state_storage import IntegerBox, Memory, Packed, StateStorage, zeros
+from oic.reference.state_storage import Memory, Packed, zeros
 
 NOISE = np.random.default_rng(20240229).integers(0, 256, 1 << 16, np.uint8)
 NOISY = 1 << 24  # bytes of the arena, or of an output, that are noise before a step
@@ -155,32 +154,23 @@ class Spaces:
 
     # -- boxes that values are computed in, and exchanges
 
-    def enter(self, op: Any, storage: StateStorage, box: IntegerBox) -> None:
-        """Let values be computed in a box of the state."""
-        start, lengths = box
-        bits = storage.type.dtype.bits
-        first = sum(a * s for a, s in zip(start, storage.strides)) * bits // 8
-        count = math.prod(lengths)
-        last = sum((a + n - 1) * s for a, n, s in zip(start, lengths, storage.strides)) if count else -1
-        end = -(-(last + 1) * bits // 8) if count else first
-        assert count == 0 or storage.type.dtype.packed or end - first == count * bits // 8, f"{op} has gaps"
-        self.entries[op.symbol] = storage.memory[first:end]
+    def enter(self, symbol: str, part: Memory, dtype: DType) -> None:
+        """Let values be computed in some elements of the state or of a tensor, which lie side by side."""
+        if not isinstance(part, Packed):
+            assert part.flags.c_contiguous, f"{symbol} has gaps"
+            self.entries[symbol] = part.reshape(-1).view(np.uint8)
+            return
+        positions = part.positions.reshape(-1)
+        first = int(positions[0]) * dtype.bits if len(positions) else 0
+        assert first % 8 == 0 and (np.diff(positions) == 1).all(), f"{symbol} has gaps, or begins inside a byte"
+        self.entries[symbol] = part.memory[first // 8 :][: dtype.nbytes(len(positions))]
 
-    def enter_part(self, op: Any, box: IntegerBox) -> None:
+    def enter_part(self, op: Any, inside: tuple[slice, ...]) -> None:
         """Let values be computed in a box of a tensor."""
         memory = self.memory(op.x)
-        inside = tuple(slice(at, at + n) for at, n in zip(*box, strict=True))
-        if not isinstance(memory, Packed):
-            part = memory[inside]
-            assert part.flags.c_contiguous, f"{op} has gaps"
-            self.entries[op.symbol] = part.reshape(-1).view(np.uint8)
-            return
-        bits, positions = op.x.dtype.bits, memory.positions[inside].reshape(-1)
-        first = int(positions[0]) * bits if len(positions) else 0
-        last = first + len(positions) * bits
-        alone = first % 8 == last % 8 == 0 and (np.diff(positions) == 1).all()
-        assert alone, f"{op} has gaps, or begins or ends inside a byte"
-        self.entries[op.symbol] = memory.memory[first // 8 : last // 8]
+        part = _part(op, memory, _seen(memory)[inside])
+        assert _seen(part).size * op.x.dtype.bits % 8 == 0, f"{op} ends inside a byte"
+        self.enter(op.symbol, part, op.x.dtype)
 
     def exchange(self, op: Any) -> None:
         """Buffers get each other's addresses."""

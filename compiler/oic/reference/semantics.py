@@ -174,14 +174,15 @@ def _state_load(m: Machine, op: Any) -> None:
 
 def _state_entry(m: Machine, op: Any) -> None:
     assert m.places is not None, "entries are memory, which only PLANNED has"
-    m.places.enter(op, m.storage(op.state), box_of(m, op))
+    m.places.enter(op.symbol, m.storage(op.state).at(box_of(m, op)), op.state.type.dtype)
 
 
 def _part_entry(m: Machine, op: Any) -> None:
     assert m.places is not None, "entries are memory, which only PLANNED has"
     rest = tuple(m.size(n) for n in op.x.shape[len(op.offsets) :])
     lengths = tuple(1 if n is None else m.size(n) for n in op.lengths)
-    m.places.enter_part(op, ((*m.integers(op.offsets), *(0 for _ in rest)), (*lengths, *rest)))
+    start = (*m.integers(op.offsets), *(0 for _ in rest))
+    m.places.enter_part(op, tuple(slice(at, at + n) for at, n in zip(start, (*lengths, *rest), strict=True)))
 
 
 def _computed_unless(there: str) -> Callable[[Machine, Any], None]:
