@@ -176,7 +176,7 @@ def test_planned_memory_agrees_with_the_graph(name: str) -> None:
 
 def _turn_round(op: Parallel) -> None:
     """The regions in the reverse order, those that may refuse the step first as before."""
-    results = [r for region in reversed(op.consumers) for r in op.results_of(region)]
+    results = [r for region in reversed(op.consumers) for r in dict(op.given)[region]]
     op.consumers, op.names, op.results = op.consumers[::-1], op.names[::-1], results
 
 

@@ -135,7 +135,7 @@ def any_order(module: Module, rng: np.random.Generator) -> Module:
     for op in copy.all_ops():
         if isinstance(op, Parallel):
             order = [int(k) for k in rng.permutation(len(op.consumers))]
-            results = [r for k in order for r in op.results_of(op.consumers[k])]
+            results = [r for k in order for r in dict(op.given)[op.consumers[k]]]
             regions: list[Block] = [op.consumers[k] for k in order]
             op.names, op.consumers, op.results = [op.names[k] for k in order], regions, results
     return copy

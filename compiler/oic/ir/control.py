@@ -122,10 +122,6 @@ class Parallel(Op, name="parallel"):
         """The values that the regions give, in the order of the results."""
         return [v for region in self.consumers for v in region.terminator.operands]
 
-    def results_of(self, region: Block) -> list[Value]:
-        """The results that one region gives."""
-        return next(results for one, results in self.given if one is region)
-
     @property
     def given(self) -> Iterator[tuple[Block, list[Value]]]:
         """The regions, each with the results that it gives."""

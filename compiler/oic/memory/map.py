@@ -283,7 +283,7 @@ def _targets(user: Op, value: Value) -> Iterator[Value]:
     elif isinstance(owner, If):
         yield from (r for r, v in zip(owner.results, user.operands) if v is value)
     elif isinstance(owner, Parallel) and user.block is not None:
-        yield from (r for r, v in zip(owner.results_of(user.block), user.operands) if v is value)
+        yield from (r for r, v in zip(dict(owner.given)[user.block], user.operands) if v is value)
 
 
 def _shared(a: Value, b: Value) -> bool:

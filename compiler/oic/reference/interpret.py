@@ -257,7 +257,7 @@ class Machine:
         for value, array in zip(op.results, arrays, strict=True):
             expected = shape_of(value.tensor, self.sizes)
             assert array.shape == expected, f"{array.shape} is not {expected}\n{located(op)}"
-            if self.places is not None and not _local(value):
+            if self.places is not None and value.placed.space != "local":
                 self.places.write(value, array)
             else:
                 self.values[value] = array
@@ -305,14 +305,7 @@ class Machine:
         return number
 
 
-def _local(value: Value) -> bool:
-    """A number that is written into expressions and has no memory."""
-    return value.place is not None and value.place.space == "local"
-
-
 def _same_place(a: Value, b: Value) -> bool:
     """Two values share an address; that of a view is its root's, and only the buffer tells."""
-    if a.place is None or b.place is None:
-        return False
-    offsets = {a.place.offset, b.place.offset}
-    return a.place.memory == b.place.memory and (None in offsets or len(offsets) == 1)
+    offsets = {a.placed.offset, b.placed.offset}
+    return a.placed.memory == b.placed.memory and (None in offsets or len(offsets) == 1)

@@ -58,7 +58,7 @@ class Spaces:
     """The five spaces, and the memory of every value in them."""
 
     def __init__(self, module: Module) -> None:
-        self.module, self.plan = module, module.memory
+        self.plan = module.memory
         self.zones: dict[str, Guarded] = {}
         self.state = self._guarded("the state", self.plan.state_bytes)
         self.weights = self._guarded("the weights", self.plan.weights_bytes)
