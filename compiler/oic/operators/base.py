@@ -33,7 +33,7 @@ from oic.ir.dims import Dim
 from oic.ir.types import TensorType, Type
 from oic.kernels.kernel import Instance, Ints, Kernel, KernelArgs
 from oic.kernels.targets import Target
-from oic.operators.settings import range_checks, require_numbers
+from oic.operators.settings import accumulated, range_checks, require_number
 
 EPS = 2.0**-23
 
@@ -222,37 +222,38 @@ class Operator(Op):
         return [TensorType(dtype, tuple(shape))]
 
 
-class UnaryOperator(Operator):
-    """Base of elementwise operators of one operand: result has its type."""
+class Elementwise(Operator):
+    """Base of elementwise operators: operands of one dtype, broadcast, but for those that have their `own`."""
 
-    x: Value
     elementwise = True
-    inplace: ClassVar[tuple[str, ...]] = ("x",)
-    c = Scalar()
-    allowed: ClassVar[frozenset[DType]] = dtypes.FLT
-
-    def infer(self) -> list[Type]:
-        self.require("x", self.allowed)
-        require_numbers(self, self.x.dtype, *self.numbers)
-        return [self.x.tensor.with_dtype(self.gives) if self.gives else self.x.type]
-
-
-class BinaryOperator(Operator):
-    """Base of elementwise operators of two operands of one dtype, broadcast."""
-
-    a: Value
-    b: Value
-    elementwise = True
-    inplace: ClassVar[tuple[str, ...]] = ("a", "b")
     c = Scalar()
     allowed: ClassVar[frozenset[DType]] = dtypes.NUM
 
     def infer(self) -> list[Type]:
-        self.require("a", self.allowed)
-        self.require_same_dtype("a", "b")
-        shape = self.broadcast("a", "b")
-        require_numbers(self, self.a.dtype, *self.numbers)
-        return [TensorType(self.gives or self.a.dtype, shape)]
+        names = positional(type(self))
+        first, *others = (name for name in names if name not in self.own)
+        self.require(first, self.allowed)
+        self.require_same_dtype(first, *others)
+        shape, dtype = self.broadcast(*names), getattr(self, first).dtype
+        for where in self.numbers:
+            require_number(self, where, dtype)
+        return self.tensor(self.gives or accumulated(self, dtype), shape)
+
+
+class UnaryOperator(Elementwise):
+    """Base of elementwise operators of one operand: result has its type."""
+
+    x: Value
+    inplace: ClassVar[tuple[str, ...]] = ("x",)
+    allowed = dtypes.FLT
+
+
+class BinaryOperator(Elementwise):
+    """Base of elementwise operators of two operands."""
+
+    a: Value
+    b: Value
+    inplace: ClassVar[tuple[str, ...]] = ("a", "b")
 
 
 class Comparison(BinaryOperator):

@@ -9,9 +9,9 @@ import numpy as np
 from oic import dtypes
 from oic.dtypes import FLT, NUM, Array, DType
 from oic.ir.core import OpError, Value
-from oic.ir.types import TensorType, Type
+from oic.ir.types import Type
 from oic.kernels.kernel import Kernel, KernelArgs, Out
-from oic.operators.base import Comparison, Operator, Scalar, UnaryOperator, nines
+from oic.operators.base import Comparison, Elementwise, Operator, Scalar, UnaryOperator, nines
 
 ORDERED = nines(NUM, 2)
 FLOATS = nines(FLT)
@@ -103,7 +103,7 @@ class Ge(Comparison, name="ge"):
     of = np.greater_equal
 
 
-class Filter(Operator, name="filter"):
+class Filter(Elementwise, name="filter"):
     """a where the condition is not zero, else b.
 
     a, b       numbers or bool of one dtype
@@ -117,9 +117,9 @@ class Filter(Operator, name="filter"):
     b: Value
     condition: Value
 
-    elementwise = True
     inplace = ("a", "b")
     own: ClassVar[dict[str, DType]] = {"condition": dtypes.bool_}
+    allowed = NUM | {dtypes.bool_}
     examples = (
         ("f32[2, 3]", "f32[3]", "f32[2, 1]"),
         *nines(NUM, 3),
@@ -129,11 +129,10 @@ class Filter(Operator, name="filter"):
     )
 
     def infer(self) -> list[Type]:
-        self.require("a", NUM | {dtypes.bool_})
-        self.require_same_dtype("a", "b")
+        types = super().infer()
         if self.condition.dtype is not dtypes.bool_:
             self.require_same_dtype("a", "condition")
-        return [TensorType(self.a.dtype, self.broadcast("a", "b", "condition"))]
+        return types
 
     @property
     def c(self) -> Scalar:  # type: ignore[override]
@@ -146,7 +145,7 @@ class Filter(Operator, name="filter"):
         return np.where(condition != 0, a, b)
 
 
-class Where(Operator, name="where"):
+class Where(Elementwise, name="where"):
     """a where the condition is true, else b.
 
     condition  bool
@@ -160,9 +159,9 @@ class Where(Operator, name="where"):
     a: Value
     b: Value
 
-    elementwise = True
     inplace = ("a", "b")
     own: ClassVar[dict[str, DType]] = {"condition": dtypes.bool_}
+    allowed = NUM | {dtypes.bool_, dtypes.bitset}
     c = Scalar(by=1)
     examples = (
         ("bool[2, 1]", "f32[2, 3]", "f32[3]"),
@@ -174,9 +173,7 @@ class Where(Operator, name="where"):
         if self.condition.dtype is not dtypes.bool_:
             what = f"the condition of where is bool, not {self.condition.dtype}"
             raise OpError("op-dtype", what, "condition", "op filter(a, b, c) takes a number")
-        self.require("a", NUM | {dtypes.bool_, dtypes.bitset})
-        self.require_same_dtype("a", "b")
-        return [TensorType(self.a.dtype, self.broadcast("condition", "a", "b"))]
+        return super().infer()
 
     def reference(self, condition: Array, a: Array, b: Array) -> Array:
         return np.where(condition, a, b)

@@ -14,9 +14,9 @@ import numpy as np
 from oic import dtypes
 from oic.dtypes import FLT, SINT, WHOLE, Array, DType
 from oic.ir.core import Value
-from oic.ir.types import TensorType, Type
+from oic.ir.types import Type
 from oic.operators import settings
-from oic.operators.base import BinaryOperator, Operator, Scalar, UnaryOperator, nines
+from oic.operators.base import BinaryOperator, Elementwise, Scalar, UnaryOperator, nines
 
 DIVISIBLE = FLT | WHOLE | {dtypes.i4, dtypes.u4}
 RECTIFIED = FLT | (SINT - {dtypes.i1, dtypes.i2})
@@ -28,11 +28,6 @@ class Arithmetic(BinaryOperator):
     acc: DType | None = None
 
     of_bool: ClassVar[np.ufunc | None] = None
-
-    def infer(self) -> list[Type]:
-        super().infer()
-        shape = self.broadcast("a", "b")
-        return [TensorType(settings.accumulated(self, self.a.dtype), shape)]
 
     def reference(self, *operands: Array) -> Array:
         if self.of_bool is not None and self.a.dtype.kind == "bool":
@@ -204,7 +199,7 @@ class Rem(BinaryOperator, name="rem"):
         return np.where(b == 0, np.zeros_like(rest), rest)
 
 
-class Fma(Operator, name="fma"):
+class Fma(Elementwise, name="fma"):
     """a · b + c with two roundings.
 
     a, b, c  floats of one dtype, broadcast
@@ -218,15 +213,9 @@ class Fma(Operator, name="fma"):
     b: Value
     addend: Value
 
-    elementwise = True
+    allowed = FLT
     inplace = ("a", "b", "addend")
-    c = Scalar()
     examples = (("f32[2, 3]", "f32[3]", "f32"), *nines(FLT, 3))
-
-    def infer(self) -> list[Type]:
-        self.require("a", FLT)
-        self.require_same_dtype("a", "b", "addend")
-        return [TensorType(self.a.dtype, self.broadcast("a", "b", "addend"))]
 
     def reference(self, a: Array, b: Array, addend: Array) -> Array:
         return np.add(np.multiply(a, b), addend)
@@ -269,10 +258,6 @@ class Abs(UnaryOperator, name="abs"):
         ("i8[5]", "acc=i64"),
         ("i1[9]", "acc=i2"),
     )
-
-    def infer(self) -> list[Type]:
-        super().infer()
-        return [self.x.tensor.with_dtype(settings.accumulated(self, self.x.dtype))]
 
     def reference(self, x: Array) -> Array:
         return np.abs(settings.in_64_bits(x, self.x.dtype) if self.acc else x)

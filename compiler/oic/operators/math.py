@@ -46,8 +46,6 @@ def sigmoid(x: Array) -> Array:
 class Function(UnaryOperator):
     """Base of elementary functions: `of` is the function on f64 values."""
 
-    units: ClassVar[float] = 2.0
-    """The bound in units in the last place, of f32; twice as many for f64."""
     long = True
     c = Scalar(file=MATH)
     examples: ClassVar[tuple[Any, ...]] = EVERY
@@ -56,13 +54,12 @@ class Function(UnaryOperator):
         return np.asarray(self.of(x.astype(np.float64))).astype(x.dtype)
 
     def tolerance(self, y: Array, *inputs: Array) -> Array:
-        return units(y, self.units, self.x.dtype)
+        return units(y, self.x.dtype)
 
 
-def units(y: Array, n: float, dtype: dtypes.DType) -> Array:
-    """`n` units in the last place (2n in f64), and the rounding of a narrow result."""
-    exact = dtypes.f64 if dtype.bits == 64 else dtypes.f32
-    return rounded(y, last_place(y, exact) * (2 * n if dtype.bits == 64 else n), dtype)
+def units(y: Array, dtype: dtypes.DType) -> Array:
+    """Two units in the last place (four in f64), and the rounding of a narrow result."""
+    return rounded(y, last_place(y, dtype.computed) * (4 if dtype.bits == 64 else 2), dtype)
 
 
 class Exp(Function, name="exp"):
@@ -89,7 +86,7 @@ class Log(Function, name="log"):
     of = np.log
 
 
-class Sqrt(Function, name="sqrt"):
+class Sqrt(UnaryOperator, name="sqrt"):
     """The square root, rounded once.
 
     x        float
@@ -98,12 +95,9 @@ class Sqrt(Function, name="sqrt"):
     Exactly the reference.  Errors: x is no float.  Source: NumPy, `sqrt`.
     """
 
-    units = 0.0
-    long = False
+    c = Scalar(file=MATH)
+    examples = EVERY
     of = np.sqrt
-
-    def tolerance(self, y: Array, *inputs: Array) -> Array:
-        return np.zeros(np.shape(y))
 
 
 class Rsqrt(Function, name="rsqrt"):
@@ -263,7 +257,7 @@ class Pow(BinaryOperator, name="pow"):
         return np.power(a.astype(np.float64), b.astype(np.float64)).astype(a.dtype)
 
     def tolerance(self, y: Array, *inputs: Array) -> Array:
-        return units(y, 2.0, self.a.dtype)
+        return units(y, self.a.dtype)
 
 
 class Rounding(UnaryOperator):

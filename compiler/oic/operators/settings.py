@@ -45,12 +45,6 @@ def require_number(op: Op, where: str, dtype: DType) -> None:
         require_integer(op, where, dtype.low, dtype.high, f" for {dtype}")
 
 
-def require_numbers(op: Op, dtype: DType, *names: str) -> None:
-    """Refuse those of these settings that are no numbers for operands of `dtype`."""
-    for where in names:
-        require_number(op, where, dtype)
-
-
 def require_integer(op: Op, where: str, low: int, high: int, why: str = "") -> None:
     """Refuse a known setting that is not an integer in low..high."""
     setting = getattr(op, where)
@@ -117,8 +111,8 @@ def as_computed(setting: Number, dtype: DType) -> Array:
 
 
 def accumulated(op: Op, dtype: DType) -> DType:
-    """The result's dtype under `acc=`: integers only; wider, of the same signedness."""
-    acc = getattr(op, "acc")  # noqa: B009
+    """The result's dtype, that of `acc=` where an op has it: integers only; wider, of the same signedness."""
+    acc = getattr(op, "acc", None)
     if acc is None:
         return dtype
     if not isinstance(acc, DType):
