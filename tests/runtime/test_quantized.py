@@ -346,7 +346,7 @@ def test_convolutions_of_bytes_are_exact(library: CDLL) -> None:
         op = Conv2d(*values, acc=dtypes.i32, **named)
         wanted = op.reference(x, w, b)
         y = guarded(np.empty(wanted.shape, np.int32))
-        along = conv._along((inputs, *taps))
+        along = op._in_rows()
         counts, gaps = list(taps), list(dilation)
         if along:  # of words of two
             counts[1], gaps[1] = -(-taps[1] // 2), 2 * dilation[1]

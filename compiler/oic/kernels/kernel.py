@@ -164,11 +164,6 @@ class Kernel:
         """The kernel can compute the op as it is."""
         return self.fits(op) and self.reads(op, {})
 
-    @property
-    def file(self) -> str:
-        """The body, below runtime_c."""
-        return f"kernels/{self.name}.h"
-
     def dtypes(self, op: Any) -> tuple[DType, ...]:
         """The element types that the body is included for."""
         if callable(self.types):
@@ -177,11 +172,14 @@ class Kernel:
 
     def instance(self, op: Any) -> Instance:
         """What generated code includes."""
-        return Instance(self.file, tuple(d.name for d in self.dtypes(op)))
+        return Instance(f"kernels/{self.name}.h", tuple(d.name for d in self.dtypes(op)))
 
     def function(self, op: Any, of: str = "") -> str:
         """The C function, with its types; `of` it, a part."""
         return "_".join([f"oic_{self.call or self.name}{of}", *(d.name for d in self.dtypes(op))])
+
+
+MACROS = ("OIC_X", "OIC_W", "OIC_B")  # the element types, as a body reads them
 
 
 @dataclass(frozen=True, order=True)
@@ -190,11 +188,6 @@ class Instance:
 
     file: str
     types: tuple[str, ...]
-
-    @property
-    def defines(self) -> tuple[tuple[str, str], ...]:
-        """The macros that the body reads."""
-        return tuple(zip(("OIC_X", "OIC_W", "OIC_B"), self.types))
 
     def text(self, folder: str = "") -> str:
         """The lines that include it, from `folder` where all bodies lie in one.
@@ -206,7 +199,7 @@ class Instance:
         if not self.types:
             return include
         once = "_".join(["OIC_HAS", name.removesuffix(".h"), *self.types])
-        given = "".join(f"#define {macro} {value}\n" for macro, value in self.defines)
+        given = "".join(f"#define {macro} {dtype}\n" for macro, dtype in zip(MACROS, self.types))
         return f"#ifndef {once}\n#define {once}\n{given}{include}#endif\n"
 
     @property

@@ -15,11 +15,12 @@ from oic.dtypes import NUM, Array
 from oic.ir import dims
 from oic.ir.core import Op, Value
 from oic.ir.dims import Dim
+from oic.ir.index import at_least
 from oic.ir.types import Type
 from oic.kernels.kernel import Kernel, KernelArgs, Out, flag
 from oic.operators.arrange import along, around
 from oic.operators.base import Operator, normal_axis
-from oic.operators.reduce import best_along, refuse_none, require_some, without
+from oic.operators.reduce import best_along, require_some, without
 from oic.operators.settings import require_flag
 from oic.operators.work import ELEMENTWISE
 
@@ -53,11 +54,11 @@ class ArgReduction(Operator):
         require_flag(self, "select_first")
         axis = normal_axis(self, self.axis, self.x.tensor.rank)
         require_some(self, [self.x.shape[axis]], "axis")
-        return self.tensor(dtypes.i64, without(self.x.shape, [axis], self.keepdims, 1))
+        return self.tensor(dtypes.i64, without(self.x.shape, [axis], self.keepdims))
 
     def checks(self) -> list[Op]:
         """An axis that may be empty at run time is refused."""
-        return refuse_none([self.x.shape[self.axis]])
+        return at_least(1, self.x.shape[self.axis])
 
     def _args(self) -> KernelArgs:
         return {"x": self.x, "y": Out(), **along(self.x, self.axis), "last": flag(not self.select_first)}

@@ -57,7 +57,6 @@ class Concat(Operator, name="concat"):
             raise OpError("op-setting", "concat takes at least one operand", "parts")
         first = self.parts[0]
         axis = normal_axis(self, self.axis, first.tensor.rank)
-        total: Dim = 0
         for part in self.parts:
             if part.dtype is not first.dtype:
                 raise OpError("op-dtype", f"concat of {first.dtype} and {part.dtype}", "parts")
@@ -66,7 +65,7 @@ class Concat(Operator, name="concat"):
             for other in range(first.tensor.rank):
                 if other != axis:
                     self.require_dim("parts", other, first.shape[other], part)
-            total = total + part.shape[axis]
+        total = sum(part.shape[axis] for part in self.parts)
         return self.tensor(first.dtype, [*first.shape[:axis], total, *first.shape[axis + 1 :]])
 
     def reference(self, *parts: Any) -> Array:
@@ -260,14 +259,10 @@ class Gather(Operator, name="gather"):
         if isinstance(known, Splat) and not 0 <= known.value < dims.maximum(size):
             what = f"id {known.value} is outside 0 to {dims.maximum(size) - 1}"
             raise OpError("index-bound", what, "ids")
-        return self.tensor(self._to(), [*shape[:axis], *self.ids.shape, *shape[axis + 1 :]])
-
-    def _to(self) -> dtypes.DType:
         mine = self.table.dtype
-        to = self.to or mine
-        if to is not mine and not holds(to, mine):
+        if self.to is not None and self.to is not mine and not holds(self.to, mine):
             raise OpError("op-dtype", f"{self.to} does not hold every value of {mine}", "to")
-        return to
+        return self.tensor(self.to or mine, [*shape[:axis], *self.ids.shape, *shape[axis + 1 :]])
 
     def checks(self) -> list[Op]:
         size = self.table.shape[self.axis % self.table.tensor.rank]

@@ -10,18 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oic import dtypes
-from oic.dtypes import INT, Array, DType
+from oic.dtypes import Array, DType
 from oic.ir import dims
-from oic.ir.core import Op, OpError, Value, is_index
+from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.index import at_least
-from oic.ir.types import IndexType, Type
-from oic.kernels.kernel import Converted, Deref, Ints, Kernel, KernelArgs, Out, Scratch, Stride
+from oic.ir.types import Type
+from oic.kernels.kernel import Converted, Ints, Kernel, KernelArgs, Out, Scratch, Stride
 from oic.kernels.targets import NATIVE
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.matmul import narrower, strides_of
-from oic.operators.settings import require_number
+from oic.operators.position import is_one, one_or_each
+from oic.operators.settings import as_computed, require_number
 
 ROWS = 128  # OIC_ATTENTION_ROWS: queries of one key head that go through the keys together,
 TOGETHER = 48  # OIC_ATTENTION_TOGETHER: and of several, and of all spans that go side by side
@@ -98,19 +99,42 @@ class Attention(Operator, name="attention"):
         for where, value in (("k", k), ("v", v)):
             if value.tensor.rank != rank:
                 raise OpError("shape-mismatch", f"ranks of {q.type} and {value.type} differ", where)
-        require_pair(self, "q")
+        self._require_pair()
         self.require_dim("k", -1, q.shape[-1])
         require_heads(self, q.shape[-2], k.shape[-2])
-        self.require_dim("v", -2, k.shape[-2])
-        self.require_dim("v", -3, k.shape[-3])
         for axis in range(rank - 3):
             self.require_dim("k", axis, q.shape[axis])
-            self.require_dim("v", axis, q.shape[axis])
+        self.require_shape("v", [*k.shape[:-1], v.shape[-1]])
         self._require_scores("bias", dtypes.f32)
         self._require_scores("mask", dtypes.bool_)
-        self._require_kv_len()
+        if not is_one(self, "kv_len"):
+            self.require_shape("kv_len", q.shape[:-3])
         self._require_settings()
         return self.tensor(q.dtype, [*q.shape[:-1], v.shape[-1]])
+
+    def _require_pair(self) -> None:
+        """Refuse keys and values in a dtype that the queries do not go with."""
+        self.require("q", dtypes.FLT)
+        self.require_same_dtype("k", "v")
+        q, k = self.q.dtype, self.k.dtype
+        for where, value in (("k_scale", self.k_scale), ("v_scale", self.v_scale)):
+            if (value is not None) != (k is dtypes.i8):
+                raise OpError("op-dtype", f"{where} goes with i8 keys and values", where if value else "k")
+            if value is not None:
+                self._require_scale(where, value)
+        good = q is dtypes.f32 if k is dtypes.i8 else (k is q or (q is dtypes.f32 and k.narrow))
+        if not good:
+            fix = "keys and values have the dtype of the queries; f32 queries take narrower ones too"
+            raise OpError("op-dtype", f"attention of {q} over {k}", "k", fix)
+
+    def _require_scale(self, where: str, value: Value) -> None:
+        """k_scale and v_scale have the shape of the trailing axes of k and v without the last."""
+        self.require(where, (dtypes.f32,))
+        whole, rank = getattr(self, where[0]).shape[:-1], value.tensor.rank
+        self.require_rank(where, 1, len(whole))
+        if rank not in (1, 2, len(whole)):
+            raise OpError("shape-mismatch", f"{where} is [Hk], [T, Hk] or as k without its last axis", where)
+        self.require_shape(where, whole[-rank:])
 
     def operations(self) -> Dim:
         """Two products and a sum of each for every key that takes part; a window is not counted."""
@@ -120,35 +144,18 @@ class Attention(Operator, name="attention"):
             pairs = pairs - dims.floor_div(n * n - n, 2)
         return 2 * dims.product(self.q.shape[:-3]) * heads * pairs * (size + self.v.shape[-1])
 
-    @property
-    def scores(self) -> tuple[Dim, ...]:
-        """[.., Hq, N, T]: what bias and mask broadcast to."""
-        *lead, n, heads, _ = self.q.shape
-        return (*lead, heads, n, self.k.shape[-3])
-
     def _require_scores(self, where: str, dtype: DType) -> None:
+        """bias and mask broadcast to [.., Hq, N, T]."""
         value = getattr(self, where)
         if value is None:
             return
         self.require(where, (dtype,))
-        whole = self.scores
+        *lead, n, heads, _ = self.q.shape
+        whole = (*lead, heads, n, self.k.shape[-3])
         self.require_rank(where, 0, len(whole))
         for back in range(-1, -value.tensor.rank - 1, -1):
             if value.shape[back] != 1:
                 self.require_dim(where, back, whole[back])
-
-    def _require_kv_len(self) -> None:
-        value = self.kv_len
-        if value is None or is_index(value):
-            return
-        self.require("kv_len", INT)
-        if value.tensor.size == 1:
-            return
-        self.require("kv_len", (dtypes.i32,))
-        lead = self.q.shape[:-3]
-        self.require_rank("kv_len", len(lead), len(lead))
-        for axis, size in enumerate(lead):
-            self.require_dim("kv_len", axis, size)
 
     def _require_settings(self) -> None:
         require_number(self, "scale", self.q.dtype)
@@ -170,14 +177,12 @@ class Attention(Operator, name="attention"):
 
     def _scale(self) -> float:
         """The factor of the scores as the kernel has it: a number of the type computed in."""
-        wide = self.q.dtype.wide.type
-        known: Any = self.scale
-        return float(wide(1 / math.sqrt(max(1, dims.maximum(self.q.shape[-1]))) if known is None else known))
+        usual = 1 / math.sqrt(max(1, dims.maximum(self.q.shape[-1])))
+        return float(as_computed(usual if self.scale is None else self.scale, self.q.dtype))
 
     def _softcap(self) -> float:
         """The cap as the kernel has it; 0: none."""
-        wide = self.q.dtype.wide.type
-        return 0.0 if self.softcap is None else float(wide(self.softcap))
+        return float(as_computed(self.softcap or 0.0, self.q.dtype))
 
     def tolerance(self, y: Array, *inputs: Any) -> Array:
         q, k, v, bias, _, _, k_scale, v_scale = [*inputs, *[None] * 8][:8]
@@ -188,7 +193,7 @@ class Attention(Operator, name="attention"):
         q, k, v = self.q, self.k, self.v
         lead = q.shape[:-3]
         rank = len(lead)
-        kv_len, ls, length = kv_length(self.kv_len, k.shape[-3], rank)
+        kv_len, ls, length = one_or_each(k.shape[-3] if self.kv_len is None else self.kv_len, rank)
         heads, widths = (q.shape[-2], k.shape[-2]), (q.shape[-1], v.shape[-1])
         queries, keys = dims.maximum(q.shape[-3]), dims.maximum(k.shape[-3])
         room = work(queries, keys, heads, widths, (q.dtype, k.dtype), self.mask is not None, paired)
@@ -196,13 +201,14 @@ class Attention(Operator, name="attention"):
         return {
             "q": q, "k": k, "v": v, "bias": self.bias, "mask": self.mask, "kv_len": kv_len,
             "k_scale": self.k_scale, "v_scale": self.v_scale, "y": Out(),
-            "work": Scratch(room * computed_bytes(q.dtype), q.dtype.value, each=True), "room": room, **self._parts(),
+            "work": Scratch(q.dtype.computed.nbytes(room), q.dtype.value, each=True), "room": room, **self._parts(),
             "rank": rank, "shape": Ints(lead),
             "N": q.shape[-3], "keys": k.shape[-3], "Hq": q.shape[-2], "Hk": k.shape[-2], "Dk": q.shape[-1],
             "Dv": v.shape[-1],
             **{f"{n}s": strides_of(x, rank + 2, x.tensor.rank - 1) for n, x in zip("qkv", (q, k, v))},
             "bs": strides_of(self.bias, rank + 3, rank + 3), "ms": strides_of(self.mask, rank + 3, rank + 3),
-            "kss": self._scale_strides(self.k_scale), "vss": self._scale_strides(self.v_scale), "ls": ls,
+            "kss": strides_of(self.k_scale, rank + 2, rank + 2), "vss": strides_of(self.v_scale, rank + 2, rank + 2),
+            "ls": Ints((0,) * rank) if kv_len is None else ls,
             "length": length, "scale": Converted(scale, q.dtype.value),
             "softcap": None if self.softcap is None else Converted(self._softcap(), q.dtype.value),
             "causal": Converted(int(self.causal), "int"),
@@ -217,7 +223,7 @@ class Attention(Operator, name="attention"):
         queries, heads = dims.maximum(self.q.shape[-3]), dims.maximum(self.k.shape[-2])
         rows = heads * min(SHARED, queries * (dims.maximum(self.q.shape[-2]) // heads))
         numbers = (1 + spans) * rows * (_padded(dims.maximum(self.v.shape[-1])) + MARKS)
-        return {"parts": Scratch(numbers * computed_bytes(self.q.dtype), self.q.dtype.value), "spans": spans}
+        return {"parts": Scratch(self.q.dtype.computed.nbytes(numbers), self.q.dtype.value), "spans": spans}
 
     _layouts = {"q": 1, "k": 1, "v": 1, "bias": 0, "mask": 0, "kv_len": 0, "k_scale": 0, "v_scale": 0}
 
@@ -239,9 +245,6 @@ class Attention(Operator, name="attention"):
         replace(_plain, name=PAIRS, args=lambda op: op._args(paired=True), fits=lambda op: op.k.dtype is dtypes.bf16,
                 needs=frozenset({NATIVE}), cost=lambda op, target: -1.0),  # less than that of others
     )  # fmt: skip
-
-    def _scale_strides(self, value: Value | None) -> Ints:
-        return strides_of(value, self.q.tensor.rank - 1, 0 if value is None else value.tensor.rank)
 
 
 class Attn(Operator, name="attn"):
@@ -281,8 +284,7 @@ class Attn(Operator, name="attn"):
         if self.k.dtype is dtypes.f64 and self.h.dtype is not dtypes.f64:
             raise OpError("op-dtype", "keys in f64 need h in f64", "k")
         self.require_dim("w", 0, self.h.shape[1])
-        for axis in range(-self.k.tensor.rank, -1):
-            self.require_dim("v", axis, self.k.shape[axis])
+        self.require_shape("v", [*self.k.shape[:-1], self.v.shape[-1]])
         heads = self._heads()
         require_heads(self, heads, self.k.shape[-2], "w")
         return self.tensor(self.h.dtype, [self.h.shape[0], heads * self.v.shape[-1]])
@@ -290,13 +292,11 @@ class Attn(Operator, name="attn"):
     def operations(self) -> Dim:
         rows, width = self.result.shape
         keys = self.k.shape[0] if self.k.tensor.rank == 3 else 1
-        products = rows * self.h.shape[1] * self.w.shape[1]
-        return 2 * (products + keys * rows * (self.w.shape[1] + width))
+        return 2 * (rows * self.h.shape[1] * self.w.shape[1] + keys * rows * (self.w.shape[1] + width))
 
     def checks(self) -> list[Op]:
         """A head may have no elements at run time."""
-        width = self.k.shape[-1]
-        return [] if isinstance(width, int) else at_least(1, width)
+        return at_least(1, self.k.shape[-1])
 
     def _heads(self) -> Dim:
         heads = dims.quotient(self.w.shape[1], self.k.shape[-1])
@@ -337,12 +337,12 @@ class Attn(Operator, name="attn"):
         keys = dims.maximum(self.k.shape[0]) if three else 1
         room = work(1, keys, (heads, self.k.shape[-2]), (width, out), (self.h.dtype, self.k.dtype))
         room += dims.maximum(heads) * (dims.maximum(width) + dims.maximum(out))
-        (kt, kh), (vt, vh) = _key_strides(self.k), _key_strides(self.v)
         return {
             "h": self.h, "k": self.k, "v": self.v, "w": self.w, "y": Out(),
-            "work": Scratch(room * computed_bytes(self.h.dtype), self.h.dtype.value), "rows": self.h.shape[0],
+            "work": Scratch(self.h.dtype.computed.nbytes(room), self.h.dtype.value), "rows": self.h.shape[0],
             "D": self.h.shape[1], "keys": self.k.shape[0] if three else 1, "Hq": heads, "Hk": self.k.shape[-2],
-            "Dk": width, "Dv": out, "hs": Stride(self.h, 0), "kt": kt, "kh": kh, "vt": vt, "vh": vh,
+            "Dk": width, "Dv": out, "hs": Stride(self.h, 0), "kt": Stride(self.k, 0) if three else 0,
+            "kh": Stride(self.k, -2), "vt": Stride(self.v, 0) if three else 0, "vh": Stride(self.v, -2),
             "ws": Stride(self.w, 0), "scale": Converted(self._scale(), self.h.dtype.value),
         }  # fmt: skip
 
@@ -395,62 +395,12 @@ def _padded(n: int) -> int:
     return -(-n // LANES) * LANES
 
 
-def _key_strides(value: Value) -> tuple[Dim | Stride, Stride]:
-    """Strides of T and of the heads."""
-    return (Stride(value, 0) if value.tensor.rank == 3 else 0), Stride(value, -2)
-
-
-def require_pair(op: Operator, wide: str) -> None:
-    """Refuse keys and values in a dtype that the queries do not go with."""
-    op.require(wide, dtypes.FLT)
-    op.require_same_dtype("k", "v")
-    q, k = getattr(op, wide).dtype, getattr(op, "k").dtype  # noqa: B009
-    for where in ("k_scale", "v_scale"):
-        value = getattr(op, where)
-        if (value is not None) != (k is dtypes.i8):
-            raise OpError("op-dtype", f"{where} goes with i8 keys and values", where if value else "k")
-        if value is not None:
-            op.require(where, (dtypes.f32,))
-            _require_scale(op, where)
-    good = q is dtypes.f32 if k is dtypes.i8 else (k is q or (q is dtypes.f32 and k.narrow))
-    if not good:
-        fix = "keys and values have the dtype of the queries; f32 queries take narrower ones too"
-        raise OpError("op-dtype", f"attention of {q} over {k}", "k", fix)
-
-
-def _require_scale(op: Operator, where: str) -> None:
-    """k_scale and v_scale have the shape of the trailing axes of k and v without the last."""
-    value, whole = getattr(op, where), getattr(op, where[0]).shape[:-1]
-    op.require_rank(where, 1, len(whole))
-    if value.tensor.rank not in (1, 2, len(whole)):
-        raise OpError("shape-mismatch", f"{where} is [Hk], [T, Hk] or as k without its last axis", where)
-    for back in range(-1, -value.tensor.rank - 1, -1):
-        op.require_dim(where, back, whole[back])
-
-
 def require_heads(op: Operator, query: Dim, key: Dim, where: str = "q") -> None:
     """Refuse query heads that are no multiple of the key heads; both are known at build."""
     if not isinstance(query, int) or not isinstance(key, int):
         raise OpError("shape-mismatch", f"numbers of heads {query} and {key} are not known at build", where)
     if key == 0 or query % key:
         raise OpError("shape-mismatch", f"{query} query heads are no multiple of {key} key heads", where)
-
-
-def kv_length(value: Value | None, whole: Dim, rank: int) -> tuple[Any, Ints, Any]:
-    """A key count as (pointer or None, its strides along the leading axes, the number otherwise)."""
-    none = Ints((0,) * rank)
-    if value is None:
-        return None, none, Converted(whole, "int64_t")
-    if isinstance(value.type, IndexType):
-        return None, none, Converted(value, "int64_t")
-    if value.tensor.size == 1:
-        return None, none, Deref(value)
-    return value, Ints(tuple(Stride(value, a) for a in range(rank))), Converted(0, "int64_t")
-
-
-def computed_bytes(dtype: DType) -> int:
-    """Bytes of a number of the type computed in."""
-    return 8 if dtype.bits == 64 else 4
 
 
 def scaled(x: Any, scale: Any) -> Array:
@@ -477,9 +427,7 @@ def attend(
     q: Array, k: Array, v: Array, scale: float, bias: Any, part: Mask, softcap: float = 0.0
 ) -> Array:
     """The result of attention in f64.  q [.., N, Hq, Dk], k and v [.., T, Hk, D], part [.., Hq, N, T]."""
-    group = q.shape[-2] // k.shape[-2]
-    keys = np.repeat(k, group, -2)
-    s = np.matmul(np.moveaxis(q, -2, -3), np.moveaxis(np.moveaxis(keys, -2, -3), -1, -2)) * scale
+    s = products(q, k) * scale
     if softcap:
         s = softcap * np.tanh(s / softcap)
     if bias is not None:
@@ -490,10 +438,16 @@ def attend(
     weight = np.where(part, np.exp(s - top), 0.0)
     total = weight.sum(-1, keepdims=True)
     weight = weight / total
-    values = np.moveaxis(np.repeat(v, group, -2), -2, -3)
+    values = np.moveaxis(np.repeat(v, q.shape[-2] // k.shape[-2], -2), -2, -3)
     y = _weighted(weight, values, part)
     y = np.where(part.any(-1, keepdims=True), y, 0.0)
     return np.moveaxis(y, -3, -2)
+
+
+def products(q: Array, k: Array) -> Array:
+    """q·kᵀ, [.., Hq, N, T], of q [.., N, Hq, Dk] and k [.., T, Hk, Dk]."""
+    keys = np.repeat(k, q.shape[-2] // max(1, k.shape[-2]), -2)
+    return np.matmul(np.moveaxis(q, -2, -3), np.moveaxis(keys, -3, -1))
 
 
 def _weighted(weight: Array, values: Array, part: Mask) -> Array:
@@ -512,18 +466,15 @@ def attention_bound(
     y: Array, q: Any, k: Any, v: Any, bias: Any, scale: float, dtype: DType, paired: bool = False
 ) -> Array:
     """(4 + 2·max|s|)·ε·max|v|, s bounded by Σ|q||k|; of products in pairs also what roundings to bf16 add."""
-    group = np.shape(q)[-2] // max(1, np.shape(k)[-2])
-    keys = np.abs(np.repeat(real(k), group, -2))
-    size = np.abs(real(q))
-    s = np.matmul(np.moveaxis(size, -2, -3), np.moveaxis(np.moveaxis(keys, -2, -3), -1, -2)) * scale
-    products = float(s.max(initial=0.0))
-    largest = products + (0.0 if bias is None else float(np.abs(real(bias)).max(initial=0.0)))
+    size, keys = np.abs(real(q)), np.abs(real(k))
+    score = float((products(size, keys) * scale).max(initial=0.0))
+    largest = score + (0.0 if bias is None else float(np.abs(real(bias)).max(initial=0.0)))
     top = float(np.abs(real(v)).max(initial=0.0))
     bound = (4 + 2 * largest) * epsilon(dtype) * top
     if paired:
         sums = size.sum(-1).max(initial=0.0) * abs(scale) + keys.sum(-1).max(initial=0.0)
         least = sums * 2.0**-126  # of a score: what subnormal numbers have of it
-        bound += (4 + 2 * products + 2**9 * least) * 2.0**-8 * top + np.shape(k)[-3] * 2.0**-125
+        bound += (4 + 2 * score + 2**9 * least) * 2.0**-8 * top + np.shape(k)[-3] * 2.0**-125
     return rounded(y, np.full(np.shape(y), bound), dtype)
 
 

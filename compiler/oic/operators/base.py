@@ -269,6 +269,11 @@ def normal_axis(op: Op, axis: int, rank: int, where: str = "axis") -> int:
     return axis % rank
 
 
+def is_float(op: Operator) -> bool:
+    """The first operand is of floats."""
+    return op.operands[0].dtype.is_float
+
+
 def positional(cls: type[Op]) -> list[str]:
     """Names of the operands given by position in source."""
     return [k for k, f in cls.fields.items() if f.kind in ("operand", "rest")]

@@ -92,11 +92,10 @@ class Shift(UnaryOperator):
     )
 
     def infer(self) -> list[Type]:
-        types = super().infer()
         require_integer(self, "bits", 0, MOST)
         if isinstance(self.bits, Value) and not is_index(self.bits):
             raise refuse(self, "bits", "an integer")
-        return types
+        return super().infer()
 
     def checks(self) -> list[Op]:
         """A shift that is only known at run time must not be negative."""
@@ -108,6 +107,9 @@ class Shift(UnaryOperator):
     def count(self) -> Any:
         """The shift; any of the width or more is the same."""
         return self.bits if isinstance(self.bits, Value) else min(self.bits, self.x.dtype.bits)
+
+    def reference(self, x: Array) -> Array:
+        return super().reference(x, x.dtype.type(self.count))  # by the width or more: 0, or the sign, as NumPy has it
 
 
 class Shl(Shift, name="shl"):
@@ -121,11 +123,7 @@ class Shl(Shift, name="shl"):
     Source: OpenInfer op catalog, `shl`.
     """
 
-
-    def reference(self, x: Array) -> Array:
-        if self.bits >= self.x.dtype.bits:  # type: ignore[operator]
-            return np.zeros_like(x)
-        return np.asarray(np.left_shift(x, x.dtype.type(self.bits)))
+    of = np.left_shift
 
 
 class Shr(Shift, name="shr"):
@@ -139,11 +137,7 @@ class Shr(Shift, name="shr"):
     Source: OpenInfer op catalog, `shr`.
     """
 
-
-    def reference(self, x: Array) -> Array:
-        if self.bits >= self.x.dtype.bits:  # type: ignore[operator]
-            return np.where(x < 0, np.invert(np.zeros_like(x)), np.zeros_like(x))
-        return np.asarray(np.right_shift(x, x.dtype.type(self.bits)))
+    of = np.right_shift
 
 
 class Popcount(UnaryOperator, name="popcount"):

@@ -199,9 +199,8 @@ class Fill(UnaryOperator, name="fill"):
     @property
     def element(self) -> Any:
         """The value of every element."""
-        if self.value is None:
-            return 0.0 if self.x.dtype.is_float else 0
-        return int(self.value) if isinstance(self.value, bool) else self.value
+        number = int(self.value) if isinstance(self.value, bool) else self.value
+        return settings.given(number, self.x.dtype, 0.0, 0)
 
     def reference(self, x: Array) -> Array:
         return np.full(np.shape(x), settings.as_computed(self.element, self.x.dtype).astype(x.dtype))

@@ -129,10 +129,9 @@ class Filter(Elementwise, name="filter"):
     )
 
     def infer(self) -> list[Type]:
-        types = super().infer()
         if self.condition.dtype is not dtypes.bool_:
             self.require_same_dtype("a", "condition")
-        return types
+        return super().infer()
 
     @property
     def c(self) -> Scalar:  # type: ignore[override]

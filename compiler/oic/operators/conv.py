@@ -62,12 +62,6 @@ def over_two(first: int, **values: Sequence[Dim]) -> dict[str, Dim]:
     return {f"{name}_{axis}": one for name, pair in pairs.items() for axis, one in zip("yx", pair, strict=True)}
 
 
-def _along(window: Sequence[int]) -> bool:
-    """A window [channels, taps..] has fewer words along rows than across neighbouring channels."""
-    channels, taps = window[0], window[-1]
-    return all(channels * -(-taps // word) < -(-channels // word) * taps for word in (2, FOUR))
-
-
 def _alike(size: int, most: int, step: int = 1) -> int:
     """Positions of a block of at most so many, of blocks that are alike: a multiple of a step that divides the most."""
     blocks = -(-size // most)
@@ -87,7 +81,7 @@ class Convolution(Operator):
     acc: DType | None = None
     taps: list[int] | None = None
     """Sizes of the window, where w is the matrix [O, C/groups·taps…] (`flattened`), or of bytes [O, fours·taps…·4] or,
-    where words go along rows of x (`_along`), [O, C/groups·taps…·fours·4]."""
+    where words go along rows of x (`_in_rows`), [O, C/groups·taps…·fours·4]."""
     multiplier: Value | None = None
     shift: Value | None = None
     to: DType | None = None
@@ -144,7 +138,7 @@ class Convolution(Operator):
         lead, window = w.shape[: -self.spatial - 1], w.shape[-self.spatial - 1 :]
         if self.x.dtype.is_float:
             return w.reshape(*lead, -1)
-        if _along(window):
+        if self._in_rows():
             filled = np.zeros((*lead, *window[:-1], -(-window[-1] // FOUR) * FOUR), w.dtype)
             filled[..., : window[-1]] = w
             return filled.reshape(*lead, -1)
@@ -152,11 +146,6 @@ class Convolution(Operator):
         filled = np.zeros((*lead, fours * FOUR, math.prod(window[1:])), w.dtype)
         filled[..., : window[0], :] = w.reshape(*lead, window[0], -1)
         return filled.reshape(*lead, fours, FOUR, -1).swapaxes(-1, -2).reshape(*lead, -1)
-
-    def _divided(self) -> list[Op]:
-        """The groups may not divide a run-time number of channels."""
-        count = self.w.shape[0]
-        return [] if isinstance(count, int) else at_least(0, dims.floor_div(count, self.groups) * self.groups - count)
 
     def operations(self) -> Dim:
         return 2 * self.result.tensor.size * dims.product(self._window())
@@ -166,22 +155,23 @@ class Convolution(Operator):
 
     def _settings(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         n = self.spatial
-        stride, dilation = (per_axis(self, w, n, 1) for w in ("stride", "dilation"))
-        return stride, per_axis(self, "padding", n, 0), dilation
+        return per_axis(self, "stride", n, 1), per_axis(self, "padding", n, 0), per_axis(self, "dilation", n, 1)
 
     def _extent(self) -> list[Dim]:
         """Sizes of the result's spatial axes."""
         found: list[Dim] = []
-        for axis, (s, p, d) in enumerate(zip(*self._settings(), strict=True)):
-            size, kernel = self.x.shape[axis - self.spatial], self._window()[axis - self.spatial]
+        sizes = self.x.shape[-self.spatial :]
+        for size, kernel, s, p, d in zip(sizes, self._window()[1:], *self._settings(), strict=True):
             found.append((size + 2 * p - d * (kernel - 1) - 1) // s + 1)
             if isinstance(found[-1], int) and found[-1] < 0:
                 raise OpError("shape-mismatch", f"{self.w.type} does not fit into {self.x.type}", "w")
         return found
 
     def checks(self) -> list[Op]:
-        """Sizes of the result may be negative at run time."""
-        return [*self._divided(), *(op for size in self.result.shape[-self.spatial :] for op in at_least(0, size))]
+        """At run time the groups may not divide the channels, and sizes of the result may be negative."""
+        count = self.w.shape[0]
+        rest = dims.floor_div(count, self.groups) * self.groups - count
+        return [op for size in (rest, *self.result.shape[-self.spatial :]) for op in at_least(0, size)]
 
     def reference(
         self, x: Array, w: Array, b: Array | None = None, multiplier: Array | None = None, shift: Array | None = None
@@ -200,7 +190,7 @@ class Convolution(Operator):
             return w
         if self._in_words():
             channels, *taps = (dims.maximum(size) for size in self._window())
-            if _along((channels, *taps)):
+            if self._in_rows():
                 return w.reshape(w.shape[0], channels, *taps[:-1], -1)[..., : taps[-1]]
             w = w.reshape(w.shape[0], -1, math.prod(self.taps), FOUR).swapaxes(-1, -2)
             return w.reshape(w.shape[0], -1, *self.taps)[:, :channels]
@@ -249,9 +239,8 @@ class Convolution(Operator):
         return rounded(y, epsilon(self.x.dtype) * (bound + more + np.abs(real(y))), self.x.dtype)
 
     def _types(self) -> tuple[DType, ...]:
-        if self.b is not None or self.to is not None:
-            return self.x.dtype, self.result.dtype, dtypes.i32 if self.b is None else self.b.dtype
-        return self.x.dtype, self.result.dtype, self.result.dtype
+        sums = self.result.dtype if self.to is None else dtypes.i32
+        return self.x.dtype, self.result.dtype, sums if self.b is None else self.b.dtype
 
     def _args(self) -> KernelArgs:
         batch, channels = dims.product(self.x.shape[: -self.spatial - 1]), self.x.shape[-self.spatial - 1]
@@ -274,26 +263,20 @@ class Convolution(Operator):
         return self.taps is not None and not self.x.dtype.is_float
 
     def _in_rows(self) -> bool:
-        """Words of bytes go along rows of x."""
-        channels, taps = self._most()
-        return _along((channels, *taps))
+        """Words of bytes go along rows of x: fewer than across neighbouring channels."""
+        channels, (_, taps) = self._most()
+        return all(channels * -(-taps // word) < -(-channels // word) * taps for word in (2, FOUR))
 
     def _most(self) -> tuple[int, tuple[int, int]]:
         """Channels of a group, and taps along two axes."""
         channels, *taps = (dims.maximum(size) for size in self._window())
         return channels, two_axes(1, taps)
 
-    def _room(self) -> int:
-        """Positions whose windows are gathered at a time."""
-        window, outputs = (dims.maximum(size) for size in (self.w.shape[1], self._outputs()))
-        positions = math.prod(dims.maximum(size) for size in self.result.shape[-self.spatial :])
-        return max(1, min(positions, MOST_ROWS, MOST_BYTES // (self.x.dtype.nbytes(window + outputs) or 1)))
-
     def _panel_args(self) -> KernelArgs:
-        room = self._room()
-        numbers = room * (dims.maximum(self.w.shape[1]) + dims.maximum(self._outputs()))
-        work = Scratch(self.x.dtype.nbytes(numbers), self.x.dtype.value)
-        return {**self._args(), "work": work, "room": room}
+        each = self.x.dtype.nbytes(dims.maximum(self.w.shape[1]) + dims.maximum(self._outputs()))
+        positions = math.prod(dims.maximum(size) for size in self.result.shape[-self.spatial :])
+        room = max(1, min(positions, MOST_ROWS, MOST_BYTES // (each or 1)))  # whose windows are gathered at a time
+        return {**self._args(), "work": Scratch(room * each, self.x.dtype.value), "room": room}
 
     transposed: ClassVar[int] = 0
 
@@ -335,7 +318,10 @@ class Convolution(Operator):
         products = dims.maximum(dims.product(self._window()))
         classes = math.prod(self._settings()[0]) if self.transposed else 1
         tables = products + classes * -(-products // CHUNK)
-        room = (elements + SPARE) * self.x.dtype.bits // 8 + 4 * tables
+        return self._in_blocks(rows, columns, (elements + SPARE) * self.x.dtype.bits // 8 + 4 * tables)
+
+    def _in_blocks(self, rows: int, columns: int, room: int) -> KernelArgs:
+        """The members, with those of blocks of positions, and bytes of working memory for each thread."""
         work = Scratch(room, each=True)
         return {**self._args(), "work": work, "rows": rows, "columns": columns, "room": room}
 
@@ -344,10 +330,8 @@ class Convolution(Operator):
         channels, taps = self._most()
         along = self._in_rows()
         words = channels * taps[0] * -(-taps[1] // 2) if along else -(-channels // 2) * math.prod(taps)
-        room = 4 * (elements + LANES + (1 + WORD_ROWS) * words)
-        work = Scratch(room, each=True)
-        given = {**self._args(), "work": work, "rows": rows, "columns": columns, "room": room}
-        return {**given, "along": flag(True)} if along else given
+        given = self._in_blocks(rows, columns, 4 * (elements + LANES + (1 + WORD_ROWS) * words))
+        return {**given, "along": flag(along)}
 
     def _tiles(self) -> tuple[int, tuple[Dim, Dim], tuple[int, int]]:
         """Winograd's: points of one, rows of them, of all phases, and columns, and of those of a block, at most."""
@@ -384,10 +368,8 @@ class Convolution(Operator):
         pitch = -(-rows * columns // LANES) * LANES
         room = words * (points * (pitch + WORD_ROWS) + 1) + WORD_ROWS * tall * 2 * pitch
         room += 2 * (lines + 1) * (columns + 1)
-        work = Scratch(4 * room + (2 * (3 * 3 + 3 * 4) + 3 * 3) * deep, each=True)
-        fixed = ("stride", "taps_x")
-        given = {name: value for name, value in self._args().items() if not name.startswith(fixed)}
-        return {**given, "work": work, "rows": rows, "columns": columns, "room": work.nbytes}
+        given = self._in_blocks(rows, columns, 4 * room + (2 * (3 * 3 + 3 * 4) + 3 * 3) * deep)
+        return {name: value for name, value in given.items() if not name.startswith(("stride", "taps_x"))}
 
     def _winograd_units(self) -> Dim:
         """Blocks of tiles of every group, and some of the output channels of each."""

@@ -86,12 +86,11 @@ class ConvolutionTranspose(Convolution):
 
     def _extent(self) -> list[Dim]:
         found: list[Dim] = []
-        more = per_axis(self, "output_padding", self.spatial, 0)
-        for axis, (s, p, d) in enumerate(zip(*self._settings(), strict=True)):
-            size, kernel = self.x.shape[axis - self.spatial], self._window()[axis - self.spatial]
-            if more[axis] >= max(s, d):
+        sizes, more = self.x.shape[-self.spatial :], per_axis(self, "output_padding", self.spatial, 0)
+        for size, kernel, s, p, d, added in zip(sizes, self._window()[1:], *self._settings(), more, strict=True):
+            if added >= max(s, d):
                 raise OpError("op-setting", "output_padding is smaller than stride or dilation", "output_padding")
-            full = (size - 1) * s - 2 * p + d * (kernel - 1) + more[axis] + 1
+            full = (size - 1) * s - 2 * p + d * (kernel - 1) + added + 1
             if isinstance(full, int) and full < 0:
                 raise OpError("shape-mismatch", f"padding {p} leaves nothing of {self.x.type}", "padding")
             found.append(full)

@@ -17,8 +17,7 @@ SETTING = re.compile(r"(\w+)=(\[[^\]]*\]|\w+\[[^\]]*\]|[^,]+)")
 
 def accepted(cls: type[Operator]) -> frozenset[DType]:
     """What the first operand may be whose dtype is not its own (of `iota` the result)."""
-    found = [d for d in ALL.values() if any(_takes(cls, e, d) for e in cls.examples)]
-    return frozenset(found)
+    return frozenset(d for d in ALL.values() if any(_takes(cls, e, d) for e in cls.examples))
 
 
 def _takes(cls: type[Operator], example: tuple[str, ...], dtype: DType) -> bool:

@@ -117,14 +117,17 @@ class Division(BinaryOperator):
     numbers = ("div_by_zero_mask",)
 
     def infer(self) -> list[Type]:
-        types = super().infer()
         settings.require_finite(self, "div_by_zero_mask", self.a.dtype)
-        return types
+        return super().infer()
 
     @property
     def mask(self) -> Any:
         """What a division by zero gives: the setting, else NaN, 0 for integers."""
         return settings.given(self.div_by_zero_mask, self.a.dtype, math.nan, 0)
+
+    def reference(self, a: Array, b: Array) -> Array:
+        zero, mask = np.equal(b, 0), settings.as_computed(self.mask, self.a.dtype)
+        return np.where(zero, mask, self.of(a, np.where(zero, np.ones_like(b), b)))
 
 
 class Div(Division, name="div"):
@@ -148,13 +151,10 @@ class Div(Division, name="div"):
         ("i8[5]", "i8[5]", "div_by_zero_mask=7"),
     )
 
-    def reference(self, a: Array, b: Array) -> Array:
-        mask = settings.as_computed(self.mask, self.a.dtype)
+    def of(self, a: Array, b: Array) -> Array:
         if self.a.dtype.is_float:
-            return np.where(b == 0, mask, np.divide(a, b))
-        divisor = np.where(b == 0, np.ones_like(b), b)
-        exact = np.subtract(a, np.fmod(a, divisor))
-        return np.where(b == 0, mask, np.floor_divide(exact, divisor))
+            return np.divide(a, b)
+        return np.floor_divide(np.subtract(a, np.fmod(a, b)), b)
 
 
 class FloorDiv(Division, name="floor_div"):
@@ -176,10 +176,7 @@ class FloorDiv(Division, name="floor_div"):
         *nines(allowed, 2),
         ("i8[5]", "i8", "div_by_zero_mask=-7"),
     )
-
-    def reference(self, a: Array, b: Array) -> Array:
-        mask = settings.as_computed(self.mask, self.a.dtype)
-        return np.where(b == 0, mask, np.floor_divide(a, np.where(b == 0, np.ones_like(b), b)))
+    of = np.floor_divide
 
 
 class Rem(BinaryOperator, name="rem"):
@@ -298,9 +295,8 @@ class Recip(UnaryOperator, name="recip"):
     numbers = ("div_by_zero_mask",)
 
     def infer(self) -> list[Type]:
-        types = super().infer()
         settings.require_finite(self, "div_by_zero_mask", self.x.dtype)
-        return types
+        return super().infer()
 
     def reference(self, x: Array) -> Array:
         mask = settings.as_computed(self.div_by_zero_mask, self.x.dtype)

@@ -38,11 +38,8 @@ def overtaken(module: Module) -> list[LatePlace]:
 
 
 def _places(ops: list[Op]) -> list[LatePlace]:
-    places: dict[LatePlace, None] = {}
-    for op in ops:
-        text = op.span.text if op.span is not None else op.name
-        places[op.span, variable_of(op) or text] = None
-    return list(places)
+    found = ((op.span, variable_of(op) or (op.span.text if op.span is not None else op.name)) for op in ops)
+    return list(dict.fromkeys(found))
 
 
 def _late(block: Block, changed: bool, found: list[Op], facts: Facts, whole: bool = False) -> bool:

@@ -18,7 +18,7 @@ from oic.ir.types import Type
 from oic.kernels.kernel import Ints, Kernel, KernelArgs, Out, Scratch, Stride
 from oic.kernels.targets import Target
 from oic.operators import quantized
-from oic.operators.base import Operator, Product
+from oic.operators.base import Operator, Product, is_float
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.conv import PLANES, WORD_ROWS
 from oic.operators.quant import REQUANTIZED, or_requantized, requantized, scaling, with_requantize
@@ -51,11 +51,6 @@ def product_bound(y: Array, a: Any, b: Any, dtype: DType) -> Array:
         return np.zeros(np.shape(y))
     k = max(1, np.shape(a)[-1])
     return rounded(y, 2 * k * epsilon(dtype) * np.matmul(np.abs(real(a)), np.abs(real(b))), dtype)
-
-
-def lies_dense(value: Value) -> bool:
-    """The value has no gaps and no strides of its own where it lies (or has no place yet)."""
-    return value.place is None or value.place.strides is None
 
 
 class MatMul(Operator, name="matmul"):
@@ -198,15 +193,12 @@ class MatMul(Operator, name="matmul"):
             "bk": Stride(self.b, columns[1]), "bn": Stride(self.b, columns[0]), **scaled,
         }  # fmt: skip
 
-    def _is_float(self) -> bool:
-        return self.a.dtype.is_float
-
     def _is_bool(self) -> bool:
         return self.a.dtype.kind == "bool"
 
     def _is_linear(self) -> bool:
         """One matrix of plain floats b for all rows of a."""
-        return self._is_float() and self.b.tensor.rank == 2 and self.b_scale is None and not self.transpose_a
+        return is_float(self) and self.b.tensor.rank == 2 and self.b_scale is None and not self.transpose_a
 
     def _of_bytes(self) -> bool:
         """One matrix of bytes with scales for all rows of a."""
@@ -250,19 +242,20 @@ class MatMul(Operator, name="matmul"):
                              lambda op: op._is_linear() and op.transpose_b, PANELS),
         replace(_bytes, fits=lambda op: op._of_bytes() and not op.transpose_b, takes={"b": COLUMNS}),
         replace(_bytes, fits=lambda op: op._of_bytes() and op.transpose_b, takes={"b": PANELS}),
-        Kernel("matmul", ("a", "b"), _args, fits=_is_float, layouts=_any, stored={"b": quantized.FLOATS}, cost=_cost,
+        Kernel("matmul", ("a", "b"), _args, fits=is_float, layouts=_any, stored={"b": quantized.FLOATS}, cost=_cost,
                units=_panels, work=products),
         Kernel("matmul_bool", ("a",), _args, call="matmul", fits=_is_bool, layouts=_any),
         Kernel("matmul_int", ("a", "result"), _args, call="matmul",
-               fits=lambda op: not op._is_float() and not op._is_bool(), layouts=_any),
+               fits=lambda op: not is_float(op) and not op._is_bool(), layouts=_any),
     )  # fmt: skip
 
 
 def _rows(x: Value, n: Dim) -> KernelArgs:
     """Sizes of x[.., M, K] times [K, n]: leading axes without gaps are one axis of rows, else outer ones batches."""
     lead, k = x.shape[:-1], x.shape[-1]
-    split = 0 if lies_dense(x) else max(0, len(lead) - 1)
-    step: Any = Stride(x, -2) if lead and not lies_dense(x) else k
+    dense = x.place is None or x.place.strides is None
+    split = 0 if dense else max(0, len(lead) - 1)
+    step: Any = Stride(x, -2) if lead and not dense else k
     return {
         "rank": split, "shape": Ints(lead[:split]), "xs": Ints(tuple(Stride(x, i) for i in range(split))),
         "M": dims.product(lead[split:]), "K": k, "N": n, "ldx": step,
@@ -353,24 +346,18 @@ class Linear(Operator, name="linear"):
         return y.astype(self.result.dtype.wide) if self.x.dtype.is_float else y
 
     def tolerance(self, y: Array, *inputs: Any) -> Array:
-        if self._integers():
+        if not is_float(self):
             return np.zeros(np.shape(y))
         x, w, b = [*inputs, None][:3]
         rows, columns = np.atleast_2d(real(x)), real(w).T
         bound = product_bound(y, rows, columns, self.x.dtype)
         bound = quantized.bound_as_computed(self, self.w, bound, rows, columns).reshape(np.shape(y))
-        if b is not None and self.x.dtype.is_float:
+        if b is not None:
             bound = bound + epsilon(self.x.dtype) * (np.abs(real(b)) + np.abs(real(y)))
         return bound
 
     def _types(self) -> tuple[DType, ...]:
         return self.x.dtype, product_dtype(self.w), self.x.dtype if self.b is None else self.b.dtype
-
-    def _floats(self) -> bool:
-        return self.x.dtype.is_float
-
-    def _integers(self) -> bool:
-        return not self._floats()
 
     def _args(self) -> KernelArgs:
         return {**self._in_panels(), "ldw": Stride(self.w, 0), **scaling(self)}
@@ -409,8 +396,8 @@ class Linear(Operator, name="linear"):
         return self.x.dtype, self.result.dtype, self.result.dtype if self.b is None else self.b.dtype
 
     kernels = (
-        *quantized.in_panels("x", "w", _types, _in_panels, _floats, PANELS),
-        Kernel("linear", _types, _args, fits=_floats, layouts={"x": 1, "w": 1}, stored={"w": quantized.FLOATS},
+        *quantized.in_panels("x", "w", _types, _in_panels, is_float, PANELS),
+        Kernel("linear", _types, _args, fits=is_float, layouts={"x": 1, "w": 1}, stored={"w": quantized.FLOATS},
                cost=lambda op, target: streamed(op.w, "") * (1 + target.costs.staged),
                units=lambda op: dims.floor_div(op.w.shape[0] + ROWS - 1, ROWS), work=products),
         *or_requantized(
@@ -418,6 +405,6 @@ class Linear(Operator, name="linear"):
                    cost=lambda op, target: 0.0 if target.hosted else math.inf,  # elsewhere is no room for words
                    units=_blocks, work=products)),
         *or_requantized(
-            Kernel("linear_int", _integer_types, _args, call="linear", fits=_integers, layouts={"x": 1, "w": 1},
-                   cost=lambda op, target: 1.0, units=_runs, work=products)),
+            Kernel("linear_int", _integer_types, _args, call="linear", fits=lambda op: not is_float(op),
+                   layouts={"x": 1, "w": 1}, cost=lambda op, target: 1.0, units=_runs, work=products)),
     )  # fmt: skip

@@ -20,7 +20,7 @@ from oic.kernels.kernel import Converted, Kernel, KernelArgs, Out, flag
 from oic.operators.arrange import along
 from oic.operators.base import Operator, normal_axis
 from oic.operators.bounds import epsilon, real, rounded
-from oic.operators.settings import require_number
+from oic.operators.settings import as_computed, require_number
 from oic.operators.work import elementwise_work
 
 
@@ -74,7 +74,7 @@ class LayerNorm(Operator, name="layer_norm"):
         axes = tuple(a % x.ndim for a in self.axes)
         wide = x.astype(np.float64)
         centred = wide - mean(wide, axes)
-        spread = np.sqrt(mean(centred**2, axes) + number(self.eps, self.x.dtype))
+        spread = np.sqrt(mean(centred**2, axes) + as_computed(self.eps, self.x.dtype))
         y = centred / spread * gamma.astype(np.float64)
         return y if beta is None else y + beta.astype(np.float64)
 
@@ -83,7 +83,7 @@ class LayerNorm(Operator, name="layer_norm"):
         axes = tuple(a % np.ndim(x) for a in self.axes)
         wide = real(x)
         # The mean's own error moves every element: it is relative to the largest x, not to y.
-        spread = np.sqrt(wide.var(axes, keepdims=True) + float(number(self.eps, self.x.dtype)))
+        spread = np.sqrt(wide.var(axes, keepdims=True) + float(as_computed(self.eps, self.x.dtype)))
         largest = np.abs(wide).max(axes, keepdims=True, initial=0.0)
         unit = 8 * (largest / spread + 1) * np.abs(real(gamma))
         more = 0.0 if beta is None else np.abs(real(beta))
@@ -137,7 +137,7 @@ class RmsNorm(Operator, name="rms_norm"):
 
     def reference(self, x: Array, gamma: Array) -> Array:
         wide = x.astype(np.float64)
-        square = mean(wide * wide, (-1,)) + number(self.eps, self.x.dtype)
+        square = mean(wide * wide, (-1,)) + as_computed(self.eps, self.x.dtype)
         return wide / np.sqrt(square) * gamma.astype(np.float64)
 
     def tolerance(self, y: Array, *inputs: Any) -> Array:
@@ -190,13 +190,13 @@ class BatchNorm(Operator, name="batch_norm"):
     def reference(self, x: Array, gamma: Array, beta: Array, mean: Array, var: Array) -> Array:
         shape = (-1,) + (1,) * (x.ndim - 1 - self.channel % x.ndim)
         g, b, m, v = (p.astype(np.float64).reshape(shape) for p in (gamma, beta, mean, var))
-        return (x.astype(np.float64) - m) / np.sqrt(v + number(self.eps, self.x.dtype)) * g + b
+        return (x.astype(np.float64) - m) / np.sqrt(v + as_computed(self.eps, self.x.dtype)) * g + b
 
     def tolerance(self, y: Array, *inputs: Any) -> Array:
         x, gamma, beta, mean, var = (real(p) for p in inputs)
         shape = (-1,) + (1,) * (x.ndim - 1 - self.channel % x.ndim)
         g, b, m, v = (np.abs(p.reshape(shape)) for p in (gamma, beta, mean, var))
-        unit = (np.abs(x) + m) / np.sqrt(v + float(number(self.eps, self.x.dtype))) * g
+        unit = (np.abs(x) + m) / np.sqrt(v + float(as_computed(self.eps, self.x.dtype))) * g
         return rounded(y, 6 * epsilon(self.x.dtype) * (unit + b), self.x.dtype)
 
     def _args(self) -> KernelArgs:
@@ -281,20 +281,13 @@ class LogSoftmax(Exponentials, name="log_softmax"):
 def shifted_sum(x: Any, axis: int) -> tuple[Array, Array]:
     """x - max and Σ exp(x - max) along an axis, in f64."""
     wide = np.asarray(x).astype(np.float64)
-    if wide.size == 0:
-        return wide, np.ones_like(wide)
-    shifted = wide - wide.max(axis, keepdims=True)
+    shifted = wide - wide.max(axis, keepdims=True, initial=-np.inf)
     return shifted, np.exp(shifted).sum(axis, keepdims=True)
 
 
 def mean(x: Array, axes: tuple[int, ...]) -> Array:
     """The mean over axes, which are kept with size 1; of nothing NaN."""
     return np.asarray(x.sum(axes, keepdims=True) / np.float64(math.prod(x.shape[a] for a in axes)))
-
-
-def number(setting: Any, dtype: DType) -> Any:
-    """A float setting as the kernel has it: rounded to the type it is computed in."""
-    return np.asarray(setting).astype(dtype.wide).astype(np.float64)
 
 
 def require_eps(op: LayerNorm | RmsNorm | BatchNorm) -> None:

@@ -21,6 +21,28 @@ from oic.operators.settings import require_number
 from oic.operators.shape import require_size
 
 
+def is_one(op: Op, where: str) -> bool:
+    """Positions are one integer for all; refuses tensors of other types, and of several that are not i32."""
+    given = getattr(op, where)
+    if not isinstance(given, Value) or is_index(given):
+        return True
+    op.require(where, INT)
+    if given.tensor.size != 1:
+        op.require(where, (dtypes.i32,))
+    return given.tensor.size == 1
+
+
+def one_or_each(given: Any, rank: int) -> tuple[Value | None, Ints, Any]:
+    """Positions as (pointer or None, its strides, aligned to the right of so many axes, the one for all otherwise)."""
+    if not isinstance(given, Value) or is_index(given):
+        return None, Ints(()), Converted(given, "int64_t")
+    if given.tensor.size == 1:
+        return None, Ints(()), Deref(given)
+    own = given.tensor.rank
+    steps = Ints((*[0] * (rank - own), *(Stride(given, a) for a in range(own))))
+    return given, steps, Converted(0, "int64_t")
+
+
 class Rope(Operator, name="rope"):
     """Rotary position embedding: pairs of elements turned by an angle that grows with the position.
 
@@ -68,13 +90,13 @@ class Rope(Operator, name="rope"):
         if self.freqs is not None:
             self.require("freqs", (dtypes.f32,))
             self.require_shape("freqs", [turned // 2])
-        self._require_pos()
+        if not is_one(self, "pos"):
+            self._require_pos(self.x.shape[:-2])
         return [self.x.type]
 
     def checks(self) -> list[Op]:
         """What is turned may not be there at run time."""
-        width = self.x.shape[-1]
-        return [] if isinstance(width, int) else at_least(self._turned(), width)
+        return at_least(self._turned(), self.x.shape[-1])
 
     def _turned(self) -> int:
         if self.dims is not None:
@@ -84,19 +106,11 @@ class Rope(Operator, name="rope"):
             raise OpError("op-setting", f"dims must be given: {width} is not known at build", "dims")
         return width
 
-    def _require_pos(self) -> None:
-        pos = self.pos
-        if not isinstance(pos, Value) or is_index(pos):
-            return
-        self.require("pos", INT)
-        if pos.tensor.size == 1:
-            return
-        self.require("pos", (dtypes.i32,))
-        rows = self.x.shape[:-2]
+    def _require_pos(self, rows: tuple[Dim, ...]) -> None:
+        pos: Any = self.pos
         if pos.tensor.rank not in (1, len(rows)):
             raise OpError("shape-mismatch", f"{pos.type} is not one position a row of {self.x.type}", "pos")
-        for back in range(-1, -pos.tensor.rank - 1, -1):
-            self.require_dim("pos", back, rows[back], pos)
+        self.require_shape("pos", rows[-pos.tensor.rank :])
 
     def _angles(self, shape: tuple[int, ...], freqs: Array | None) -> Array:
         """f32 angles [.., N, 1, dims/2]."""
@@ -137,7 +151,7 @@ class Rope(Operator, name="rope"):
     def _args(self) -> KernelArgs:
         x = self.x
         lead, rows = x.shape[:-3], dict(zip(("N", "H", "D"), x.shape[-3:]))
-        pointer, steps, first = self._positions(len(lead))
+        pointer, steps, first = one_or_each(self.pos, len(lead) + 1)
         where = Ints(tuple(Stride(x, a) for a in range(x.tensor.rank - 1)))
         sizes = {"rank": len(lead), "shape": Ints(lead), **rows, "xs": where, "ps": steps, "first": first}
         style = flag(self.style == "interleaved")
@@ -146,17 +160,6 @@ class Rope(Operator, name="rope"):
         return {"x": x, "pos": pointer, "y": Out(), **sizes, **angle}
 
     kernels = (Kernel("rope", ("x",), _args, layouts={"x": 1}, inplace=("x",)),)
-
-    def _positions(self, rank: int) -> tuple[Value | None, Ints, Any]:
-        """(pointer or None, its strides along the leading axes and N, position of row 0 otherwise)."""
-        pos = self.pos
-        if not isinstance(pos, Value) or is_index(pos):
-            return None, Ints(()), Converted(pos, "int64_t")
-        if pos.tensor.size == 1:
-            return None, Ints(()), Deref(pos)
-        own = pos.tensor.rank
-        steps: list[Dim | Stride] = [0] * (rank + 1 - own)
-        return pos, Ints((*steps, *(Stride(pos, a) for a in range(own)))), Converted(0, "int64_t")
 
 
 class RelativePositionBias(Operator, name="relative_position_bias"):

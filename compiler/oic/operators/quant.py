@@ -14,7 +14,7 @@ from oic.ir.core import OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.types import Type
 from oic.kernels.kernel import Converted, Kernel, KernelArgs, Out, flag
-from oic.operators.arrange import around
+from oic.operators.arrange import along
 from oic.operators.base import EPS, Operator, normal_axis
 from oic.operators.bounds import real, rounded
 from oic.operators.work import elementwise_work
@@ -26,6 +26,11 @@ UNIT = 1024  # OIC_SCALED_UNIT: elements
 def _units(op: Any) -> Dim:
     """Elements that threads share."""
     return dims.floor_div(op.x.tensor.size + UNIT - 1, UNIT)
+
+
+def _stretches(x: Value, axis: int | None) -> dict[str, Dim]:
+    """The members outer, n, the number of parameters along an axis, and inner; without an axis n is 1."""
+    return {"outer": 1, "n": 1, "inner": x.tensor.size} if axis is None else along(x, axis)
 
 
 class Affine(Operator):
@@ -44,14 +49,10 @@ class Affine(Operator):
         self.require("zero_point", {whole, dtypes.i32})
         for where in ("scale", "zero_point"):
             value = getattr(self, where)
-            if value is None:
-                continue
-            if self.axis is None:
-                if value.tensor.size != 1:
-                    raise OpError("shape-mismatch", f"{value.type} is not one number: axis is not given", where)
-                continue
-            axis = normal_axis(self, self.axis, self.x.tensor.rank)
-            self.require_shape(where, [self.x.shape[axis]])
+            if self.axis is not None:
+                self.require_shape(where, [self.x.shape[normal_axis(self, self.axis, self.x.tensor.rank)]])
+            elif value is not None and value.tensor.size != 1:
+                raise OpError("shape-mismatch", f"{value.type} is not one number: axis is not given", where)
 
     def _spread(self, value: Any) -> Array:
         """A parameter in f64, aligned to its axis of x."""
@@ -60,18 +61,12 @@ class Affine(Operator):
             return wide.reshape(())
         return wide.reshape(-1, *[1] * (self.x.tensor.rank - 1 - self.axis % self.x.tensor.rank))
 
-    def _sizes(self) -> tuple[Dim, Dim, Dim]:
-        """(outer, parameters, inner)."""
-        if self.axis is None:
-            return 1, 1, self.x.tensor.size
-        return around(self.x.shape, self.axis % self.x.tensor.rank)
-
     def _types(self) -> tuple[DType, ...]:
         return self.x.dtype, self.result.dtype, dtypes.i32 if self.zero_point is None else self.zero_point.dtype
 
     def _args(self) -> KernelArgs:
-        sizes = dict(zip(("outer", "n", "inner"), self._sizes()))
-        return {"x": self.x, "scale": self.scale, "zero_point": self.zero_point, "y": Out(), **sizes}
+        operands = {"x": self.x, "scale": self.scale, "zero_point": self.zero_point, "y": Out()}
+        return {**operands, **_stretches(self.x, self.axis)}
 
 
 class Quantize(Affine, name="quantize"):
@@ -181,7 +176,8 @@ class Requantize(Operator, name="requantize"):
             raise OpError("op-setting", 'rounding is "tflite" or "nearest"', "rounding")
         if self.multiplier.shape != self.shift.shape:
             raise OpError("shape-mismatch", f"{self.multiplier.type} and {self.shift.type} differ in shape", "shift")
-        self._sizes()
+        if (axis := self.axis) is not None:
+            self.require_dim("multiplier", axis, self.x.shape[axis])
         return self.tensor(self.to, self.x.shape)
 
     @property
@@ -193,22 +189,13 @@ class Requantize(Operator, name="requantize"):
             raise OpError("shape-mismatch", f"{value.type} does not go along one axis of {self.x.type}", "multiplier")
         return axes[0] if axes else None
 
-    def _sizes(self) -> tuple[Dim, Dim, Dim]:
-        """(outer, parameters, inner)."""
-        axis = self.axis
-        if axis is None:
-            return 1, 1, self.x.tensor.size
-        self.require_dim("multiplier", axis, self.x.shape[axis])
-        return around(self.x.shape, axis % self.x.tensor.rank)
-
     def reference(self, x: Array, multiplier: Array, shift: Array) -> Array:
         return requantized(self, x, multiplier, shift)
 
     def _args(self) -> KernelArgs:
         operands = {"x": self.x, "multiplier": self.multiplier, "shift": self.shift, "y": Out()}
-        sizes = dict(zip(("outer", "n", "inner"), self._sizes()))
-        nearest = flag(self.rounding == "nearest")
-        return {**operands, **sizes, "zero_point": Converted(self.zero_point, "int64_t"), "nearest": nearest}
+        rule = {"zero_point": Converted(self.zero_point, "int64_t"), "nearest": flag(self.rounding == "nearest")}
+        return {**operands, **_stretches(self.x, self.axis), **rule}
 
     kernels = (Kernel("requantize", ("result",), _args, units=_units, work=elementwise_work),)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -49,12 +49,12 @@ class Cell(Operator):
     """
 
     gates = ""  # letters of `order`, in PyTorch's order
+    states: ClassVar[tuple[str, ...]]  # what a step takes and gives anew
     x: Value
     h: Value
     order: str
 
-    def _require_cell(self, states: tuple[str, ...]) -> None:
-        """Check dtypes, ranks, sizes and `order`."""
+    def infer(self) -> list[Type]:
         self.require("x", dtypes.FLT)
         self.require_same_dtype(*positional(type(self)))
         if sorted(self.order) != sorted(self.gates):
@@ -63,13 +63,14 @@ class Cell(Operator):
         self.require_rank("h", self.x.tensor.rank, self.x.tensor.rank)
         *lead, inputs = self.x.shape
         units = self.h.shape[-1]
-        for name in states:
+        for name in self.states:
             self.require_shape(name, [*lead, units])
         rows = len(self.gates) * units
         for name, inner in (("w_ih", inputs), ("w_hh", units)):
             self.require_shape(name, [rows, inner])
         for name in ("b_ih", "b_hh"):
             self.require_shape(name, [rows])
+        return [TensorType(self.h.dtype, self.h.shape)] * len(self.states)
 
     def _gates(self, product: Array) -> list[Array]:
         """The parts of [.., gates·U], in PyTorch's order."""
@@ -114,27 +115,19 @@ class GruCell(Cell, name="gru_cell"):
     reset_after: bool = True
 
     gates = "rzn"
+    states = ("h",)
     examples = (
         ("f32[2, 5]", "f32[2, 4]", "f32[12, 5]", "f32[12, 4]", "f32[12]", "f32[12]"),
         ("f16[5]", "f16[4]", "f16[12, 5]", "f16[12, 4]", "f16[12]", "f16[12]", 'order="zrn", reset_after=false'),
     )
-
-    def infer(self) -> list[Type]:
-        self._require_cell(("h",))
-        return [self.h.type]
 
     def reference(self, x: Array, h: Array, w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array) -> Array:
         x, h, w_ih, w_hh, b_ih, b_hh = (a.astype(np.float64) for a in (x, h, w_ih, w_hh, b_ih, b_hh))
         xr, xz, xn = self._gates(x @ w_ih.T + b_ih)
         hr, hz, hn = self._gates(h @ w_hh.T + b_hh)
         r, z = sigmoid(xr + hr), sigmoid(xz + hz)
-        if not self.reset_after:
-            place = self.order.index("n")
-            units = h.shape[-1]
-            rows = slice(place * units, (place + 1) * units)
-            n = np.tanh(xn + (r * h) @ w_hh[rows].T + b_hh[rows])
-        else:
-            n = np.tanh(xn + r * hn)
+        inner = r * hn if self.reset_after else (r * h) @ self._gates(w_hh.T)[2] + self._gates(b_hh)[2]
+        n = np.tanh(xn + inner)
         return (1 - z) * n + z * h
 
     def tolerance(self, y: Array, *inputs: Any) -> Array:
@@ -183,15 +176,12 @@ class LstmCell(Cell, name="lstm_cell"):
     order: str = "ifgo"
 
     gates = "ifgo"
+    states = ("h", "c_")
     renamed = {"c": "c_"}
     examples = (
         ("f32[2, 5]", "f32[2, 4]", "f32[2, 4]", "f32[16, 5]", "f32[16, 4]", "f32[16]", "f32[16]"),
         ("f16[5]", "f16[4]", "f16[4]", "f16[16, 5]", "f16[16, 4]", "f16[16]", "f16[16]", 'order="iofg"'),
     )
-
-    def infer(self) -> list[Type]:
-        self._require_cell(("h", "c_"))
-        return [TensorType(self.h.dtype, self.h.shape)] * 2
 
     def reference(self, *arrays: Array) -> list[Array]:
         x, h, c, w_ih, w_hh, b_ih, b_hh = (a.astype(np.float64) for a in arrays)

@@ -21,7 +21,7 @@ from oic.ir.index import at_least
 from oic.ir.types import Type
 from oic.kernels.kernel import Ints, Kernel, KernelArgs, Out, flag
 from oic.operators.arrange import along
-from oic.operators.base import Operator, normal_axis
+from oic.operators.base import Operator, is_float, normal_axis
 from oic.operators.bounds import F64, epsilon, last_place, real, rounded
 from oic.operators.settings import accumulated, in_64_bits, refuse, require_flag
 
@@ -70,12 +70,7 @@ class Reduction(Operator):
             raise OpError("op-axis", f"axes {self.axes} name an axis twice", "axes")
         if not self.empty:
             require_some(self, [self.x.shape[a] for a in axes], "axes")
-        return self.tensor(self.to, without(self.x.shape, axes, self.keepdims, 1))
-
-    @property
-    def to(self) -> DType:
-        """The result's dtype."""
-        return self.x.dtype
+        return self.tensor(accumulated(self, self.x.dtype), without(self.x.shape, axes, self.keepdims))
 
     @property
     def reduced(self) -> tuple[int, ...]:
@@ -93,7 +88,7 @@ class Reduction(Operator):
 
     def checks(self) -> list[Op]:
         """Axes that may be empty at run time are refused where the result needs an element."""
-        return [] if self.empty else refuse_none([self.x.shape[a] for a in self.reduced])
+        return [] if self.empty else [op for a in self.reduced for op in at_least(1, self.x.shape[a])]
 
     def _args(self) -> KernelArgs:
         groups = grouped(self.x.shape, self.reduced)
@@ -104,17 +99,13 @@ class Reduction(Operator):
         return {"x": self.x, "y": Out(), **dict(zip(("outer", "n", "inner"), three(groups)))}
 
 
-def _is_float(op: Reduction) -> bool:
-    return op.x.dtype.is_float
-
-
 def _ordered(op: Reduction) -> KernelArgs:
     return {**op._args(), "columns": flag(op.columns)}
 
 
 def _accumulation(name: str, body: str) -> tuple[Kernel, ...]:
     """Floats have a body of their own; integers accumulate in 64 bits, whatever is done."""
-    floats = Kernel(body, ("x",), _ordered, call=name, fits=_is_float)
+    floats = Kernel(body, ("x",), _ordered, call=name, fits=is_float)
     return (floats, Kernel("totals", ("x", "result"), Reduction._args, call=name))
 
 
@@ -124,11 +115,6 @@ class Accumulation(Reduction):
     acc: DType | None = None
 
     examples = (*MANY, *EMPTY, *WIDER)
-
-    @property
-    def to(self) -> DType:
-        """The result's dtype."""
-        return accumulated(self, self.x.dtype)
 
 
 class SumAxis(Accumulation, name="sum_axis"):
@@ -157,7 +143,7 @@ class SumAxis(Accumulation, name="sum_axis"):
     def tolerance(self, y: Array, *inputs: Array) -> Array | float:
         if not self.x.dtype.is_float:
             return 0.0
-        return rounded(y, sum_error(self, inputs[0])[0], self.to)
+        return rounded(y, sum_error(self, inputs[0])[0], self.x.dtype)
 
 
 class MeanAxis(Accumulation, name="mean_axis"):
@@ -189,8 +175,7 @@ class MeanAxis(Accumulation, name="mean_axis"):
         if not self.x.dtype.is_float:
             return 0.0
         error, n = sum_error(self, inputs[0])
-        exact_type = dtypes.f64 if self.to is dtypes.f64 else dtypes.f32
-        return rounded(y, error / max(n, 1) + last_place(y, exact_type), self.to)
+        return rounded(y, error / max(n, 1) + last_place(y, self.x.dtype.computed), self.x.dtype)
 
 
 class ProdAxis(Accumulation, name="prod_axis"):
@@ -214,7 +199,7 @@ class ProdAxis(Accumulation, name="prod_axis"):
     def reference(self, x: Array) -> Array:
         factors = reduced_last(self, exact(x, self.x.dtype))
         products = in_order(factors) if self.columns else in_lanes(factors)
-        return products.reshape(without(x.shape, self.reduced, self.keepdims, 1))
+        return products.reshape(without(x.shape, self.reduced, self.keepdims))
 
 
 class Extreme(Reduction):
@@ -228,7 +213,7 @@ class Extreme(Reduction):
         rows = reduced_last(self, x)
         same = np.equal(rows, best_along(rows, -1, self.better))
         first = np.take_along_axis(rows, np.argmax(same, axis=-1, keepdims=True), -1)  # of zeros of both signs
-        return first.reshape(without(x.shape, self.reduced, self.keepdims, 1))
+        return first.reshape(without(x.shape, self.reduced, self.keepdims))
 
 
 class MaxAxis(Extreme, name="max_axis"):
@@ -323,22 +308,15 @@ class Cumsum(Operator, name="cumsum"):
 # ---------------------------------------------------------------- shapes
 
 
-def without(shape: Sequence[T], axes: Sequence[int], keepdims: bool, one: T) -> list[T]:
-    """A shape whose axes are gone, or of size `one`."""
-    if keepdims:
-        return [one if i in axes else n for i, n in enumerate(shape)]
-    return [n for i, n in enumerate(shape) if i not in axes]
+def without(shape: Sequence[T], axes: Sequence[int], keepdims: bool) -> list[T | int]:
+    """A shape whose axes are gone, or of size 1."""
+    return [1 if i in axes else n for i, n in enumerate(shape) if keepdims or i not in axes]
 
 
 def require_some(op: Op, sizes: list[Dim], where: str) -> None:
     """Refuse axes known to be empty."""
     if any(n == 0 for n in sizes):
         raise OpError("op-axis", f"{op.name} needs an element, and the axis has none", where)
-
-
-def refuse_none(sizes: list[Dim]) -> list[Op]:
-    """Checks that sizes only known at run time are not 0."""
-    return [check for size in sizes for check in at_least(1, size)]
 
 
 def grouped(shape: tuple[Dim, ...], axes: tuple[int, ...]) -> list[tuple[Dim, bool]]:
@@ -352,11 +330,9 @@ def grouped(shape: tuple[Dim, ...], axes: tuple[int, ...]) -> list[tuple[Dim, bo
 
 def three(groups: list[tuple[Dim, bool]]) -> tuple[Dim, Dim, Dim]:
     """(outer, n, inner) of groups of which at most one is reduced."""
-    at = next((i for i, (_, reduced) in enumerate(groups) if reduced), None)
-    if at is None:
-        return dims.product(n for n, _ in groups), 1, 1
-    before, after = groups[:at], groups[at + 1 :]
-    return dims.product(n for n, _ in before), groups[at][0], dims.product(n for n, _ in after)
+    at = next((i for i, (_, reduced) in enumerate(groups) if reduced), len(groups))
+    sizes = [n for n, _ in groups]
+    return dims.product(sizes[:at]), dims.product(sizes[at : at + 1]), dims.product(sizes[at + 1 :])
 
 
 # ---------------------------------------------------------------- meanings
@@ -392,10 +368,9 @@ def in_lanes(x: Array) -> Array:
     lanes = np.ones((*x.shape[:-1], rows * LANES), x.dtype)
     lanes[..., : x.shape[-1]] = x
     products = in_order(np.swapaxes(lanes.reshape(*x.shape[:-1], rows, LANES), -1, -2))
-    half = LANES
-    while half > 1:
-        half //= 2
-        products = products[..., :half] * products[..., half : 2 * half]
+    while products.shape[-1] > 1:
+        half = products.shape[-1] // 2
+        products = products[..., :half] * products[..., half:]
     return np.asarray(products[..., 0])
 
 

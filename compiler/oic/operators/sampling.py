@@ -53,12 +53,7 @@ class TopK(Operator, name="top_k"):
 
     def reference(self, x: Array) -> list[Array]:
         wide = np.where(np.isnan(x), np.inf, x.astype(np.float64))
-        # Sorted by value, then NaN before infinity, then by index: each sort keeps what went before.
-        order = np.argsort(-wide, self.axis, kind="stable")
-        number = np.take_along_axis(~np.isnan(x), order, self.axis)
-        high = np.take_along_axis(wide, order, self.axis) == np.inf
-        second = np.argsort(np.where(high, number, 2), self.axis, kind="stable")
-        order = np.take_along_axis(order, second, self.axis)
+        order = np.lexsort((~np.isnan(x), -wide), self.axis)  # by value, then NaN before infinity, then by index
         order = np.take(order, np.arange(int(self.k)), self.axis)  # type: ignore[arg-type]
         return [np.take_along_axis(x, order, self.axis), order]
 
@@ -107,10 +102,9 @@ class Sample(Operator, name="sample"):
             raise OpError("shape-mismatch", f"u is one number, not {self.u.type}", "u")
         if self.logits.shape[0] == 0:
             raise OpError("shape-mismatch", "there is nothing to sample from", "logits")
-        require_number(self, "temperature", self.logits.dtype)
-        require_number(self, "top_p", dtypes.f32)
-        require_number(self, "top_k", dtypes.i64)
-        for where in ("temperature", "top_k", "top_p"):
+        kinds = {"temperature": self.logits.dtype, "top_k": dtypes.i64, "top_p": dtypes.f32}
+        for where, dtype in kinds.items():
+            require_number(self, where, dtype)
             setting = getattr(self, where)
             if not isinstance(setting, Value) and not setting >= 0:
                 raise OpError("op-setting", f"{where} {setting} is negative", where)
@@ -154,8 +148,7 @@ def shares(logits: Array, temperature: float, top_k: int, top_p: float) -> Array
         if top_p < 1:
             reached = np.cumsum(p[order]) >= top_p * np.cumsum(p)[-1]
             count = int(np.argmax(reached)) + 1 if reached.any() else x.size
-            keep[order[count:]] = False
-            p = np.where(keep, p, 0.0)
+            p[order[count:]] = 0.0
     return np.asarray(p)
 
 

@@ -17,7 +17,6 @@ from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir.core import Op, OpError, Value, is_index
 from oic.ir.index import CheckRange
-from oic.ir.types import TensorType
 
 MOST = dtypes.i64.high
 Number = Any  # bool, int or float
@@ -84,7 +83,6 @@ def _require_scalar(op: Op, where: str, dtype: DType, setting: Value) -> None:
     if is_index(setting):
         fits = dtype.is_int
     else:
-        assert isinstance(setting.type, TensorType)
         if setting.tensor.size != 1:
             raise refuse(op, where, "a scalar")
         floats = setting.dtype in {dtypes.f32, dtypes.f64}

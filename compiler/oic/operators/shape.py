@@ -74,13 +74,11 @@ class Reshape(Operator, name="reshape", view=True, reshapes=True):
         raise OpError("shape-mismatch", f"{self.x.type} and {shape} differ in their number of elements", "shape")
 
     def checks(self) -> list[Op]:
-        found: list[Op] = []
         total, given = self.x.tensor.size, self.result.tensor.size
-        if total != given:
-            for size in self.result.shape:
-                found += at_least(0, size) if dims.bounds(size)[0] < 0 else []
-            found += equal(total, given, self.x.hint or "x")
-        return found
+        if total == given:
+            return []
+        signs = (op for size in self.result.shape if dims.bounds(size)[0] < 0 for op in at_least(0, size))
+        return [*signs, *equal(total, given, self.x.hint or "x")]
 
     def reference(self, x: Array) -> Array:
         shape: Any = tuple(self.shape)
@@ -237,13 +235,11 @@ class Split(Operator, name="split", view=True):
 
     def infer(self) -> list[Type]:
         axis = normal_axis(self, self.axis, self.x.tensor.rank)
-        total: Dim = 0
         for size in self.sizes:
             require_size(size, "sizes")
-            total = total + size
         if not self.sizes:
             raise OpError("op-setting", "split takes at least one size", "sizes")
-        self.require_dim("x", axis, total)
+        self.require_dim("x", axis, sum(self.sizes))
         shape = self.x.shape
         return [
             TensorType(self.x.dtype, (*shape[:axis], size, *shape[axis + 1 :])) for size in self.sizes

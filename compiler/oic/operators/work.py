@@ -42,11 +42,9 @@ def work(op: Op) -> Work:
             nbytes = 0 if op.entry else _nbytes(op.value)
             return Work(nbytes, nbytes)
         case Fused():
-            elements = (op.product or op).results[0].tensor.size
-            inner = [part for part in op.body.ops if not part.terminator]
-            if op.product is not None:
-                return Work(_all(op.inputs), _all(op.results), op.product.operations() + (len(inner) - 1) * elements)
-            return Work(_all(op.inputs), _all(op.results), len(inner) * elements)
+            first, elements = op.product, (op.product or op).results[0].tensor.size
+            operations = (inner(op) - 1) * elements + (first.operations() if first is not None else elements)
+            return Work(_all(op.inputs), _all(op.results), operations)
         case Operator() if not op.view and op.results:
             return Work(_read(op), _all(op.results), op.operations())
     return Work()
@@ -54,8 +52,12 @@ def work(op: Op) -> Work:
 
 def elementwise_work(op: Op) -> Dim:
     """What an op that does as much for every element is worth, or several in one, as `Kernel.work` counts."""
-    inner = [part for part in op.body.ops if not part.terminator] if isinstance(op, Fused) else [op]
-    return ELEMENTWISE * len(inner) * op.results[0].tensor.size
+    return ELEMENTWISE * (inner(op) if isinstance(op, Fused) else 1) * op.results[0].tensor.size
+
+
+def inner(op: Fused) -> int:
+    """How many ops a fused region has."""
+    return len(op.body.ops) - 1  # the last gives the results
 
 
 def _read(op: Any) -> Dim:
