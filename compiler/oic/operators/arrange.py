@@ -342,10 +342,8 @@ class Iota(Operator, name="iota"):
 
     def reference(self) -> Array:
         sizes: Any = tuple(self.shape)
-        axis = self.axis % len(sizes)
-        count = np.arange(sizes[axis], dtype=np.int64) + int(self.start)  # type: ignore[arg-type]
-        tail = (1,) * (len(sizes) - axis - 1)
-        return np.broadcast_to(count.reshape(-1, *tail), sizes)
+        count = np.indices(sizes, np.int64, sparse=True)[self.axis]
+        return np.broadcast_to(count + int(self.start), sizes)  # type: ignore[arg-type]
 
     def _args(self) -> KernelArgs:
         return {"y": Out(), **along(self.result, self.axis), "start": Converted(self.start, "int64_t")}

@@ -368,9 +368,8 @@ def work(
     block = _padded(min(KEYS, keys))
     each = 2 if paired else 1
     k, v = (_padded(-(-dims.maximum(w) // n)) for w, n in zip(widths, (each, 1)))
-    wide = of[0] is dtypes.f64
-    same = of[1] is (dtypes.f64 if wide else dtypes.f32)  # computed with as they are stored
-    in_registers = same or (not wide and not paired and of[1] in (dtypes.f16, dtypes.bf16, dtypes.i8))
+    same = of[1] is of[0].computed  # computed with as they are stored
+    in_registers = same or (of[0] is not dtypes.f64 and not paired and of[1] in (dtypes.f16, dtypes.bf16, dtypes.i8))
     widened = 0 if same else 4 * k
     if mine >= PACKED:
         panel = LANES * k + widened
@@ -452,14 +451,12 @@ def products(q: Array, k: Array) -> Array:
 
 def _weighted(weight: Array, values: Array, part: Mask) -> Array:
     """Σ weight·value over the keys that take part: what is not finite elsewhere has no effect."""
-    usual = np.matmul(weight, np.where(np.isfinite(values), values, 0.0))
-    strange = np.argwhere(~np.isfinite(values).all(-1))
-    for *where, j in strange:
-        one = tuple(where)
-        value = np.where(np.isfinite(values[(*one, j)]), 0.0, values[(*one, j)])
-        added = weight[(*one, slice(None), j)][:, None] * value
-        usual[one] += np.where(part[(*one, slice(None), j)][:, None], added, 0.0)
-    return usual
+    finite = np.isfinite(values)
+    total = np.matmul(weight, np.where(finite, values, 0.0))
+    strange = np.where(finite, 0.0, values)
+    for j in np.unique(np.nonzero(strange)[-2]):
+        total += np.where(part[..., j, None], weight[..., j, None] * strange[..., None, j, :], 0.0)
+    return total
 
 
 def attention_bound(

@@ -191,10 +191,8 @@ class Fill(UnaryOperator, name="fill"):
                 hint = f"write {given}.0" if type(given) is int else None
                 raise settings.refuse(self, "value", f"a float for {dtype}", hint)
             settings.require_finite(self, "value", dtype)
-        elif isinstance(given, bool) or not isinstance(given, int):
-            raise settings.refuse(self, "value", f"an integer for {dtype}")
-        elif not dtype.low <= given <= dtype.high:
-            raise settings.refuse(self, "value", f"from {dtype.low} to {dtype.high} for {dtype}")
+        else:
+            settings.require_integer(self, "value", dtype.low, dtype.high, f" for {dtype}")
 
     @property
     def element(self) -> Any:

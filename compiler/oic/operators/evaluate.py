@@ -103,11 +103,8 @@ def resolved(op: Operator, read: ReadValue, sizes: Mapping[str, int]) -> Operato
 
 def _plain(part: Any, read: ReadValue, sizes: Mapping[str, int]) -> Any:
     if isinstance(part, Value):
-        value = read(part)
-        if isinstance(value, int):
-            return value
-        array = np.asarray(value)
-        return array.reshape(-1)[0].item() if array.size == 1 else array
+        array = np.asarray(read(part))
+        return array.item() if array.size == 1 else array
     if isinstance(part, Expr):
         return dims.evaluate(part, sizes)
     if isinstance(part, (list, tuple)):

@@ -133,16 +133,13 @@ class MatMul(Operator, name="matmul"):
 
     def _batch(self) -> list[Dim]:
         a, b = self.a.shape[:-2], self.b.shape[:-2]
-        shape: list[Dim] = []
-        for back in range(max(len(a), len(b)), 0, -1):
-            one = a[-back] if back <= len(a) else 1
-            two = b[-back] if back <= len(b) else 1
+        a, b = (1,) * (len(b) - len(a)) + a, (1,) * (len(a) - len(b)) + b
+        for axis, (one, two) in enumerate(zip(a, b, strict=True), -2 - len(a)):
             if one != 1 and two != 1 and one != two:
                 if isinstance(one, int) and isinstance(two, int):
                     raise OpError("shape-mismatch", f"batches of {self.a.type} and {self.b.type} differ", "b")
-                raise Unequal(self.b, -back - 2, one, "b")
-            shape.append(two if one == 1 else one)
-        return shape
+                raise Unequal(self.b, axis, one, "b")
+        return [two if one == 1 else one for one, two in zip(a, b, strict=True)]
 
     def product(self) -> Product | None:
         more = self.transpose_a or self.b_scale is not None or self.acc is not None

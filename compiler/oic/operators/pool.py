@@ -30,16 +30,15 @@ class Pool(Operator):
 
     def infer(self) -> list[Type]:
         self.require("x", dtypes.FLT)
-        sizes, stride, padding = self._settings()
-        n = len(sizes)
-        self.require_rank("x", n)
+        each = list(zip(*self._settings(), strict=True))
+        self.require_rank("x", len(each))
         shape = list(self.x.shape)
-        for axis in range(n):
-            if 2 * padding[axis] > sizes[axis]:
-                raise OpError("op-setting", f"padding {padding[axis]} is over half of {sizes[axis]}", "padding")
-            shape[axis - n] = size = (shape[axis - n] + 2 * padding[axis] - sizes[axis]) // stride[axis] + 1
+        for axis, (kernel, stride, padding) in enumerate(each, -len(each)):
+            if 2 * padding > kernel:
+                raise OpError("op-setting", f"padding {padding} is over half of {kernel}", "padding")
+            shape[axis] = size = (shape[axis] + 2 * padding - kernel) // stride + 1
             if isinstance(size, int) and size < 0:
-                raise OpError("shape-mismatch", f"kernel {sizes[axis]} does not fit into {self.x.type}", "window")
+                raise OpError("shape-mismatch", f"kernel {kernel} does not fit into {self.x.type}", "window")
         return self.tensor(self.x.dtype, shape)
 
     def checks(self) -> list[Op]:

@@ -141,9 +141,7 @@ class SumAxis(Accumulation, name="sum_axis"):
         return total(self, x)
 
     def tolerance(self, y: Array, *inputs: Array) -> Array | float:
-        if not self.x.dtype.is_float:
-            return 0.0
-        return rounded(y, sum_error(self, inputs[0])[0], self.x.dtype)
+        return rounded(y, sum_error(self, inputs[0]), self.x.dtype) if self.x.dtype.is_float else 0.0
 
 
 class MeanAxis(Accumulation, name="mean_axis"):
@@ -174,8 +172,8 @@ class MeanAxis(Accumulation, name="mean_axis"):
     def tolerance(self, y: Array, *inputs: Array) -> Array | float:
         if not self.x.dtype.is_float:
             return 0.0
-        error, n = sum_error(self, inputs[0])
-        return rounded(y, error / max(n, 1) + last_place(y, self.x.dtype.computed), self.x.dtype)
+        error = sum_error(self, inputs[0]) / max(count(inputs[0], self.reduced), 1)
+        return rounded(y, error + last_place(y, self.x.dtype.computed), self.x.dtype)
 
 
 class ProdAxis(Accumulation, name="prod_axis"):
@@ -379,12 +377,11 @@ def count(x: Array, axes: tuple[int, ...]) -> int:
     return math.prod(np.shape(x)[axis] for axis in axes)
 
 
-def sum_error(op: Reduction, x: Array) -> tuple[F64, int]:
-    """The bound of a sum of floats, and the number of its elements."""
+def sum_error(op: Reduction, x: Array) -> F64:
+    """The bound of a sum of floats."""
     n = count(x, op.reduced)
-    magnitude = total(op, np.abs(real(x)))
     roundings = min(n, 150) + n / 64
-    return np.asarray(roundings * epsilon(op.x.dtype) * magnitude), n
+    return np.asarray(roundings * epsilon(op.x.dtype) * total(op, np.abs(real(x))))
 
 
 def best_along(x: Array, axis: int, better: np.ufunc) -> Array:
