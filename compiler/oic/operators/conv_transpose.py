@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -66,8 +67,7 @@ class ConvolutionTranspose(Convolution):
         rows, window = self.groups * outputs, two_axes(1, taps)
         split = w.reshape(*lead, self.groups, channels // self.groups, outputs, *window)
         split = np.moveaxis(split, -3, -4).reshape(*lead, rows, channels // self.groups, *window)
-        down, along = self._order(taps)
-        parts = [split[..., ys, :][..., xs].reshape(*lead, rows, -1) for ys in down for xs in along]
+        parts = [split[..., ys, :][..., xs].reshape(*lead, rows, -1) for ys, xs in product(*self._order(taps))]
         return np.concatenate(parts, -1)
 
     def _filters(self, w: Array) -> Array:
@@ -75,12 +75,11 @@ class ConvolutionTranspose(Convolution):
             return w
         outputs, channels = w.shape[0], w.shape[1] // math.prod(self.taps)
         split, at = np.empty((outputs, channels, *two_axes(1, self.taps)), w.dtype), 0
-        for ys in (order := self._order(self.taps))[0]:
-            for xs in order[1]:
-                size = channels * len(ys) * len(xs)
-                part = w[:, at : at + size].reshape(outputs, channels, len(ys), len(xs))
-                split[:, :, np.reshape(ys, (-1, 1)).astype(int), xs] = part
-                at += size
+        for ys, xs in product(*self._order(self.taps)):
+            size = channels * len(ys) * len(xs)
+            part = w[:, at : at + size].reshape(outputs, channels, len(ys), len(xs))
+            split[:, :, np.reshape(ys, (-1, 1)).astype(int), xs] = part
+            at += size
         split = split.reshape(self.groups, outputs // self.groups, channels, *self.taps)
         return np.moveaxis(split, 1, 2).reshape(self.groups * channels, outputs // self.groups, *self.taps)
 
@@ -99,8 +98,7 @@ class ConvolutionTranspose(Convolution):
     def _planes(self, x: Array, w: Array, stride: Any, padding: Any, dilation: Any) -> Array:
         """y[B, O, H, W] = the adjoint of a convolution with w[C, O/g, KH, KW], applied to x[B, C, H, W]."""
         (sh, sw), (ph, pw), (dh, dw) = stride, padding, dilation
-        more = per_axis(self, "output_padding", self.spatial, 0)
-        mh, mw = (0, *more)[-2:]
+        mh, mw = two_axes(0, per_axis(self, "output_padding", self.spatial, 0))
         (h, v), (kh, kw) = x.shape[2:], w.shape[2:]
         parts = []
         for xg, wg in zip(np.split(x, self.groups, 1), np.split(w, self.groups, 0), strict=True):

@@ -99,12 +99,10 @@ class Rope(Operator, name="rope"):
         return at_least(self._turned(), self.x.shape[-1])
 
     def _turned(self) -> int:
-        if self.dims is not None:
-            return self.dims
-        width = self.x.shape[-1]
-        if not isinstance(width, int):
-            raise OpError("op-setting", f"dims must be given: {width} is not known at build", "dims")
-        return width
+        turned = self.x.shape[-1] if self.dims is None else self.dims
+        if not isinstance(turned, int):
+            raise OpError("op-setting", f"dims must be given: {turned} is not known at build", "dims")
+        return turned
 
     def _require_pos(self, rows: tuple[Dim, ...]) -> None:
         pos: Any = self.pos

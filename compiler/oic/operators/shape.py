@@ -36,8 +36,8 @@ class Reshape(Operator, name="reshape", view=True, reshapes=True):
     examples = (("f32[2, 6]", "shape=[3, -1]"), ("i4[8]", "shape=[2, 4]"), ("bool[1]", "shape=[]"))
 
     def infer(self) -> list[Type]:
-        wanted = [(i, d) for i, d in enumerate(self.shape) if isinstance(d, int) and d < 0]
-        if len(wanted) > 1 or any(d != -1 for _, d in wanted):
+        wanted = [d for d in self.shape if isinstance(d, int) and d < 0]
+        if wanted not in ([], [-1]):
             raise OpError("op-setting", "reshape takes at most one -1 and no other negative size", "shape")
         if not wanted:
             self._require_equal_size()
