@@ -328,6 +328,12 @@ class Op:
             _values_in(parts[key], found)
         return found
 
+    def values_of(self, key: str) -> list[Value]:
+        """The values that the op takes in one of its fields."""
+        found: list[Value] = []
+        _values_in(self.__dict__[key], found)
+        return found
+
     @property
     def regions(self) -> Sequence[Block]:
         """The nested blocks, in field order."""

@@ -58,9 +58,7 @@ def _folded(data: NDArray[np.uint8], a: int, b: int, c: int) -> NDArray[np.uint8
 @cache
 def _table() -> tuple[int, ...]:
     """The remainder of every byte."""
-    found = []
-    for register in range(256):
-        for _ in range(8):
-            register = register >> 1 ^ (POLYNOMIAL if register & 1 else 0)
-        found.append(register)
-    return tuple(found)
+    registers = np.arange(256)
+    for _ in range(8):
+        registers = registers >> 1 ^ np.where(registers & 1, POLYNOMIAL, 0)
+    return tuple(registers.tolist())

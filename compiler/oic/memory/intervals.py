@@ -38,13 +38,9 @@ class Intervals(Generic[Item]):
         """The same by their first positions, each looked for when it is asked for."""
         return (item for *_, item in merge(*self._near(first, last)))
 
-    def _near(self, first: int, last: int) -> list[Iterator[tuple[int, int, int, Item]]]:
+    def _near(self, first: int, last: int) -> Iterator[Iterator[tuple[int, int, int, Item]]]:
         """Of every class those that meet the positions."""
-        return [self._of_class(size, rows, first, last) for size, rows in self._classes.items()]
-
-    def _of_class(
-        self, size: int, rows: list[tuple[int, int, int, Item]], first: int, last: int
-    ) -> Iterator[tuple[int, int, int, Item]]:
-        low = bisect_left(rows, first - (1 << size) + 1, key=itemgetter(0))
-        high = bisect_right(rows, last, key=itemgetter(0))
-        return (row for row in map(rows.__getitem__, range(low, high)) if row[2] >= first)
+        for size, rows in self._classes.items():
+            low = bisect_left(rows, first - (1 << size) + 1, key=itemgetter(0))
+            high = bisect_right(rows, last, key=itemgetter(0))
+            yield (row for row in map(rows.__getitem__, range(low, high)) if row[2] >= first)

@@ -76,8 +76,7 @@ def storage_strides(type: StateType) -> tuple[int, ...]:
 
     An entry is row-major without gaps; entries of packed types start at whole bytes.
     """
-    shape = type.capacity_shape
-    return _strides(type.dtype, shape, len(type.table))
+    return _strides(type.dtype, type.capacity_shape, len(type.table))
 
 
 def storage_bytes(type: StateType) -> int:
@@ -124,11 +123,8 @@ def stored(values: Array, dtype: DType, outer: int) -> NDArray[np.uint8]:
         return dtypes.pack(values, dtype)
     members = values.reshape(math.prod(values.shape[:outer]), -1)
     per = 8 // dtype.bits
-    width = _up(members.shape[1], per)
-    padded = np.zeros((members.shape[0], width), members.dtype)
-    padded[:, : members.shape[1]] = members
-    packed = dtypes.pack(padded, dtype).reshape(members.shape[0], width // per)
-    spare = width - members.shape[1]
+    spare = -members.shape[1] % per
+    packed = dtypes.pack(np.pad(members, ((0, 0), (0, spare))), dtype).reshape(len(members), -1)
     if spare:  # the bits after the last element are 0, whatever code the type gives to 0
         packed[:, -1] &= np.uint8((1 << ((per - spare) * dtype.bits)) - 1)
     return packed.reshape(-1)
@@ -136,13 +132,8 @@ def stored(values: Array, dtype: DType, outer: int) -> NDArray[np.uint8]:
 
 def loaded(data: Array, dtype: DType, shape: tuple[int, ...], outer: int) -> Array:
     """The array of this shape from the bytes of `stored`."""
-    if not dtype.packed:
-        count = math.prod(shape)
-        return dtypes.unpack(data, dtype, count).reshape(shape)
-    inner = math.prod(shape[outer:])
-    per = 8 // dtype.bits
-    width = _up(inner, per)
-    members = math.prod(shape[:outer])
+    members, inner = math.prod(shape[:outer]), math.prod(shape[outer:])
+    width = _up(inner, 8 // dtype.bits) if dtype.packed else inner
     flat = dtypes.unpack(data, dtype, members * width).reshape(members, width)
     return flat[:, :inner].reshape(shape)
 

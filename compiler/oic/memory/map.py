@@ -176,36 +176,40 @@ def _order(func: Func, live: Liveness, ops: list[Op]) -> Order:
     return Order(func.symbol, live.closed[func.body] + 1, tuple(sorted(lines.items())), tuple(spans))
 
 
-def kind_of(value: Value, live: Liveness) -> str:
-    """One of KINDS, from the op that makes a value and from whose memory it has."""
+def _kind(value: Value, live: Liveness) -> tuple[str, Value | None]:
+    """One of KINDS, from the op that makes a value and from whose memory it has; and the value whose memory that is."""
     op, place = value.op, value.placed
     if op is None:
         assert isinstance(value.owner, Block)
-        return "input" if isinstance(value.owner.owner, Func) else "carried"
+        if not isinstance(loop := value.owner.owner, For):
+            return "input", None
+        first = loop.init[loop.body.args.index(value) - 1]
+        return "carried", first if _shared(first, value) else None
     if place.space == "local":
-        return "number"
+        return "number", None
     if op.view:
-        return "view"
+        return "view", root(op.operands[0])
     if isinstance(op, Copy):
-        return "copy"
+        return "copy", None
     if isinstance(op, Exchange):
-        return "exchanged"
+        return "exchanged", op.values[op.results.index(value)]
+    taken_over = _taken_over(value)
     if place.space == "entry":
-        return "entry"
+        return "entry", taken_over
     if isinstance(op, For):
-        return "carried"
-    if isinstance(op, (If, Parallel)):
-        return "branch"
-    if _taken_over(value) is not None:
-        return "in place"
+        return "carried", op.body.args[1 + op.results.index(value)]
+    if taken_over is not None:
+        return "in place", taken_over
     if isinstance(op, Insert):
-        return "copy"
+        return "copy", None
     handed = _handed_to(value, live)
+    if isinstance(op, (If, Parallel)):
+        return "branch", handed
     if place.space == "output":
-        return "output"
+        return "output", handed
     if handed is None:
-        return "value"
-    return "carried" if isinstance(handed.owner, Block) else "branch"
+        return "value", None
+    return "carried" if isinstance(handed.owner, Block) else "branch", handed
 
 
 def growing(type_: StateType) -> tuple[StateIndex, ...]:
@@ -219,8 +223,7 @@ def growing(type_: StateType) -> tuple[StateIndex, ...]:
 
 def _placed(function: str, value: Value, live: Liveness, names: ValueNames) -> Placed:
     op, place = value.op, value.placed
-    kind = kind_of(value, live)
-    other = _alias(value, kind, live)
+    kind, other = _kind(value, live)
     reason = op.reason if isinstance(op, Copy) else place.reason
     return Placed(
         function, names(value)[1:], type_text(value.type), kind, place.space, place.buffer, place.offset,
@@ -228,29 +231,6 @@ def _placed(function: str, value: Value, live: Liveness, names: ValueNames) -> P
         live.defined(value), live.last_use(value), op.span.line if op is not None and op.span else 0,
         names(other)[1:] if other is not None else "", reason,
     )  # fmt: skip
-
-
-def _alias(value: Value, kind: str, live: Liveness) -> Value | None:
-    """The value whose memory this one has."""
-    op = value.op
-    match kind:
-        case "view":
-            assert op is not None
-            return root(op.operands[0])
-        case "in place" | "entry":
-            return _taken_over(value)
-        case "exchanged":
-            return op.values[op.results.index(value)] if isinstance(op, Exchange) else None
-        case "carried" if op is None:
-            block = value.owner
-            assert isinstance(block, Block) and isinstance(block.owner, For)
-            first = block.owner.init[block.args.index(value) - 1]
-            return first if _shared(first, value) else None
-        case "carried" if isinstance(op, For):
-            return op.body.args[1 + op.results.index(value)]
-        case "carried" | "branch" | "output":
-            return _handed_to(value, live)
-    return None
 
 
 def _taken_over(value: Value) -> Value | None:

@@ -110,19 +110,17 @@ def units(buffer: Buffer) -> int:
 
 def _best_order(part: BufferGroup, target: int) -> tuple[Packing, list[int]]:
     """The best packing by an order, or the first at the target; the best order to start from."""
-    best: Packing | None = None
-    start: tuple[int, list[int]] | None = None
+    best = least = Packing(placement.UNLIMITED, [])
+    start: list[int] = []
     for _, order in placement.orders(part):
         for place_by in (placement.tightest, placement.lowest):
             packing = place_by(part, order)
-            if best is None or packing.height < best.height:
-                best = packing
+            best = min(best, packing, key=lambda p: p.height)
             if best.height <= target:
                 return best, order
-        if start is None or packing.height < start[0]:
-            start = packing.height, order
-    assert best is not None and start is not None
-    return best, start[1]
+        if packing.height < least.height:
+            least, start = packing, order
+    return best, start
 
 
 # ---------------------------------------------------------------- exact search

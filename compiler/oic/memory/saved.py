@@ -172,21 +172,16 @@ def saved_form(module: Module) -> Form:
 def _axes(
     symbol: str, type_: StateType, kept: set[str], graph: bool
 ) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
-    """Table indices and dimensions of an entry."""
+    """Table indices and dimensions of an entry: with counts where these are kept, else as long as they can be."""
 
-    def grown(index: StateIndex, size: int) -> Axis | None:
+    def axis(index: StateIndex, size: int = 0, fixed: bool = False) -> Axis:
         count = f"{symbol}.{index.name}"
-        known = graph or count in kept
-        return Axis(index.name, size, count, index.capacity) if known else None
+        grows = not fixed and (graph or count in kept)
+        return Axis(index.name, size, count, index.capacity) if grows else Axis(index.name, size + index.capacity)
 
-    table = []
-    for index in type_.table:
-        found = None if index.fixed or (type_.ring and index is type_.table[-1]) else grown(index, 0)
-        table.append(found or Axis(index.name, index.capacity))
-    entry = [Axis("", n) for n in type_.shape]
-    for i, index in enumerate(type_.auto):
-        entry[i] = grown(index, type_.shape[i]) or Axis(index.name, type_.shape[i] + index.capacity)
-    return tuple(table), tuple(entry)
+    ring = type_.table[-1:] if type_.ring else ()
+    table = tuple(axis(index, fixed=index.fixed or index in ring) for index in type_.table)
+    return table, tuple(map(axis, type_.auto, type_.shape)) or tuple(Axis("", n) for n in type_.shape)
 
 
 def _fingerprint(name: str, counts: dict[str, int], parts: list[Part]) -> int:

@@ -15,7 +15,6 @@ from heapq import merge
 
 from oic.ir.control import Barrier, For, If, Parallel
 from oic.ir.core import Block, Op, Value, home_of, is_index, sizes_used
-from oic.ir.dims import Extent
 from oic.ir.grouping import by_key
 from oic.ir.index import ExtentBind, IndexOp
 from oic.ir.liveness import Liveness, liveness
@@ -29,6 +28,7 @@ from oic.memory.layout import storage_strides
 from oic.memory.views import root, strides_of, whole_root
 from oic.operators.base import Operator
 from oic.operators.fused import Copy, Exchange, Fused
+from oic.operators.late import state_writers
 from oic.operators.part import Insert
 
 LATE = "needed after its destination changes"
@@ -59,26 +59,18 @@ class Sharing:
 
     def __init__(self, body: Block) -> None:
         self.live = liveness(body)
-        self.sizes: dict[Extent, int] = {}  # the position from which on an extent is known
-        self.refusing: list[Op] = []  # in program order
-        self.written: dict[Value, list[int]] = {}  # the positions at which a state is written, in order
+        ops = list(body.all_ops())
+        self.ranges = Ranges(ops)
+        # The position from which on an extent is known.
+        self.sizes = {op.extent: self.live.end[op] + 1 for op in ops if isinstance(op, ExtentBind)}
+        self.refusing = [op for op in ops if self.ranges.refuses(op) or isinstance(op, Barrier)]
         self._known: dict[Value, int] = {}
-        self.ranges = Ranges(body.all_ops())
-        accesses: list[tuple[Value, Op]] = []
-        for op in body.all_ops():
-            if isinstance(op, ExtentBind):
-                self.sizes[op.extent] = self.live.end[op] + 1
-            if self.ranges.refuses(op) or isinstance(op, Barrier):
-                self.refusing.append(op)
-            if not (isinstance(op, Fused) if op.regions else op.reads or op.writes):
-                continue
-            for state in dict.fromkeys([*op.touched("read"), *op.touched("write")]):
-                accesses.append((state, op))
-                if op.touched("write"):
-                    self.written.setdefault(state, []).append(self.live.start[op])
+        # What accesses each state, and the positions at which it is written: in program order.
+        touched = ((s, op) for op in ops if op.reads or op.writes for s in {*op.touched("read"), *op.touched("write")})
         self.accesses = {
-            state: state_regions.Accesses(ops, self.ranges, self._lives) for state, ops in by_key(accesses).items()
+            state: state_regions.Accesses(found, self.ranges, self._lives) for state, found in by_key(touched).items()
         }
+        self.written = {state: [self.live.start[op] for op in found] for state, found in state_writers(body).items()}
 
     def _lives(self, ops: Sequence[Op]) -> Intervals[Op]:
         """Accesses, those of loads for as long as what they load is needed."""
@@ -163,17 +155,17 @@ class Sharing:
         whole, last = root(insert.x), self.live.start[insert]
         if self.live.defined(whole) >= first:
             return "what it is a part of is computed only later"
-        for user in self._users(whole):
+        for user in self.users(whole):
             if user is not insert and first <= self.live.start[user] <= last:
                 return f"what it is a part of is used while it is computed{_line(user)}"
         if until <= last:
             return ""
-        users = [u for u in self._users(insert.result) if not u.view]
+        users = [u for u in self.users(insert.result) if not u.view]
         kept = any(u.block is insert.block for u in users)
         after = all(self.live.start[u] > until for u in users)
         return "" if kept and after else "needed after what it is a part of may have changed"
 
-    def _users(self, value: Value) -> list[Op]:
+    def users(self, value: Value) -> list[Op]:
         """What uses a value or a view of it."""
         return [u for view in self.live.views(value) for u in self.live.users(view)]
 
@@ -282,11 +274,7 @@ def takeable(op: Op) -> list[Value]:
     if isinstance(op, (Fused, Copy)):
         return [v for v in op.operands if op.takes_elements(v)]
     if isinstance(op, (Operator, Insert)):
-        found: list[object] = []
-        for key in op.overwritable():
-            part = getattr(op, key, None)
-            found += part if isinstance(part, list) else [part]
-        return [v for v in found if isinstance(v, Value)]
+        return [v for key in op.overwritable() for v in op.values_of(key)]
     return []
 
 

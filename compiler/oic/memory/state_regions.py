@@ -25,6 +25,7 @@ from oic.operators.part import Insert, PartEntry
 
 Put = StateStore | Insert  # what puts a value into a box
 EntryOp = StateEntry | PartEntry  # what names a box that values are computed in
+Boxed = StateLoad | StateStore | StateEntry | StateFill | StateDouble  # what accesses a box of a state
 Kept = TypeVar("Kept")
 Part = tuple[int, Hashable]
 """A dimension, and what the position along it is made of besides an integer."""
@@ -58,11 +59,15 @@ class Box:
         }
 
     @classmethod
-    def of(cls, op: StateLoad | StateFill | Put | EntryOp) -> Box:
-        """The box that an op reads, writes or computes in."""
+    def of(cls, op: Boxed | Put | EntryOp) -> Box:
+        """The box that an op reads, writes or computes in; of the copy of a part of a ring, all along the ring."""
         if isinstance(op, (Insert, PartEntry)):
             rest = op.x.shape[len(op.lengths) :]
             return cls(op.x, tuple(op.offsets), (*op.lengths, *rest))
+        if isinstance(op, StateDouble):
+            *ring, _ = op.offsets
+            after = op.lengths[len(ring) + 1 :]
+            return cls(op.state, tuple(ring), (*op.lengths[: len(ring)], 2 * op.state.state_type.window, *after))
         return cls(op.state, tuple(op.offsets), tuple(op.lengths))
 
 
@@ -76,50 +81,30 @@ class Accesses(Generic[Kept]):
     """
 
     def __init__(self, ops: Sequence[Op], known: Ranges, keep: Callable[[Sequence[Op]], Kept]) -> None:
-        self.known, self.all = known, keep(ops)
-        placed = [(op, found[0].place(known) if (found := boxes_of(op)) else {}) for op in ops]
+        self.known, self.all, self._keep = known, keep(ops), keep
+        placed = [(op, Box.of(op).place(known) if isinstance(op, Boxed) else {}) for op in ops]
         bases = Counter(tuple(place) for _, place in placed).most_common(BASES)
         common = {base for base, _ in bases}
-        alike = by_key((base if (base := tuple(place)) in common else (), (op, place)) for op, place in placed)
-        self._alike = {base: _Alike(members, keep) for base, members in alike.items()}
+        self._alike = by_key((base if (base := tuple(place)) in common else (), (op, place)) for op, place in placed)
+        self._by: dict[Hashable, dict[tuple[int, ...], Kept]] = {}
 
     def around(self, box: Box) -> list[Kept]:
         """All that may meet the box, and others."""
         place = box.place(self.known)
-        found = (alike.at(place, [part for part in base if part in place]) for base, alike in self._alike.items())
+        found = (self._at(place, base, [part for part in base if part in place]) for base in self._alike)
         return [kept for kept in found if kept is not None]
 
-
-class _Alike(Generic[Kept]):
-    """Accesses whose positions are made of the same, or of anything."""
-
-    def __init__(self, members: Sequence[tuple[Op, Place]], keep: Callable[[Sequence[Op]], Kept]) -> None:
-        self._members, self._keep = members, keep
-        self._by: dict[tuple[Part, ...], dict[tuple[int, ...], Kept]] = {}
-
-    def at(self, place: Place, parts: Sequence[Part]) -> Kept | None:
-        """Those that have the integers of the place in some parts of it; None if there are none."""
-        if (key := tuple(parts)) not in self._by:
-            found = by_key((tuple(there[part] for part in parts), op) for op, there in self._members)
+    def _at(self, place: Place, base: tuple[Part, ...], parts: Sequence[Part]) -> Kept | None:
+        """Of the accesses of a base those that have the integers of the place in some parts; None if there are none."""
+        if (key := (base, *parts)) not in self._by:
+            found = by_key((tuple(there[part] for part in parts), op) for op, there in self._alike[base])
             self._by[key] = {at: self._keep(ops) for at, ops in found.items()}
         return self._by[key].get(tuple(place[part] for part in parts))
 
 
-def boxes_of(op: Op) -> list[Box] | None:
-    """The boxes that an op reads and writes; None for what has none that could be compared."""
-    if isinstance(op, (StateLoad, StateStore, StateEntry, StateFill)):
-        return [Box.of(op)]
-    if isinstance(op, StateDouble):  # anywhere in the ring
-        *ring, _ = op.offsets
-        lengths = [*op.lengths[: len(ring)], 2 * op.state.state_type.window, *op.lengths[len(ring) + 1 :]]
-        return [Box(op.state, tuple(ring), tuple(lengths))]
-    return None
-
-
 def is_apart(op: Op, box: Box, known: Ranges) -> bool:
     """What an op reads and writes of the state is known to be elsewhere."""
-    found = boxes_of(op)
-    return found is not None and all(apart(other, box, known) for other in found)
+    return isinstance(op, Boxed) and apart(Box.of(op), box, known)
 
 
 def same(a: Box, b: Box, known: Ranges | None = None) -> bool:

@@ -14,10 +14,7 @@ from oic.memory.layout import constant_strides, storage_strides
 
 def strides_of(value: Value) -> Strides:
     """The strides of a value; those of anything that is no view are dense."""
-    op = value.op
-    if op is None or not op.view:
-        return dense(value.shape)
-    found = view_strides(op)
+    found = view_strides(value.op) if value.op is not None and value.op.view else None
     return dense(value.shape) if found is None else found
 
 
