@@ -15,14 +15,15 @@ from __future__ import annotations
 
 from oic.ir.control import Func
 from oic.ir.core import Block, Op, Place, Value, is_index
+from oic.ir.liveness import tensors
 from oic.ir.module import Module
 from oic.ir.state import Constant, StateEntry, StateLoad
 from oic.ir.strides import is_dense
 from oic.ir.types import TensorType
-from oic.memory.sharing import Sharing, movable, over, takeable
+from oic.memory.sharing import Sharing, movable
 from oic.memory.state_regions import EntryOp
 from oic.memory.views import root, strides_of
-from oic.operators.fused import Fused, around
+from oic.operators.fused import around
 from oic.operators.part import Insert, PartEntry
 from oic.passes.destination_passing import Assignment, destinations, in_memory
 from oic.passes.unread_fills import mark_unread
@@ -43,36 +44,18 @@ def bufferize(module: Module) -> None:
 # ---------------------------------------------------------------- what has no destination
 
 
-def _assign(block: Block, decided: Assignment) -> None:
+def _assign(body: Block, decided: Assignment) -> None:
     """Storage for what has none yet, in order: in place if that can be, else a buffer of its own."""
-    for op in block.ops:
-        for value in op.results:
+    for op in body.all_ops():
+        for value in op.results if around(op) is op else ():
             if not isinstance(value.type, TensorType) or op.view or value in decided.storage:
                 continue
             if isinstance(op, Constant) or not in_memory(value, decided.sharing):
                 continue
-            base = _in_place(op, value, decided)
-            if base is not None:
-                storage = decided.storage[root(base)]
-                decided.put(value, storage, f"in place of '{base.hint}', which dies here")
-            else:
+            if not decided.in_place(op, value):
                 reason = "copied whole: what a part is replaced of is needed as it was"
                 reason = reason if isinstance(op, Insert) else "a value of its own"
                 decided.put(value, decided.new(value.hint, "arena"), reason)
-        if not isinstance(op, Fused):
-            for region in op.regions:
-                _assign(region, decided)
-
-
-def _in_place(op: Op, result: Value, decided: Assignment) -> Value | None:
-    """An operand that dies here and whose memory the result may take over."""
-    for value in takeable(op):
-        storage = decided.storage.get(root(value))
-        if storage is None or storage.space != "arena":
-            continue
-        if over(op, value, result) and not decided.sharing.clash(result, storage):
-            return value
-    return None
 
 
 # ---------------------------------------------------------------- places
@@ -84,13 +67,9 @@ def _set_places(func: Func, decided: Assignment) -> None:
         arg.place = Place("input", name, 0, None, "an input")
     for value, storage in decided.storage.items():
         value.place = Place(storage.space, storage.name, 0, None, decided.reasons[value])
-    for op in body.all_ops():
-        for value in op.results if around(op) is op else ():
-            if not isinstance(value.type, TensorType) or value.place is not None:
-                continue
-            value.place = (
-                _view_place(value) if op.view else Place("local", "", None, None, "a number")
-            )
+    for value in tensors(body):
+        if value.place is None and value.op is not None:
+            value.place = _view_place(value) if value.op.view else Place("local", "", None, None, "a number")
 
 
 def _view_place(value: Value) -> Place:
@@ -107,7 +86,7 @@ def _mark_entries(decided: Assignment) -> None:
     """Before the first op that computes in a box, say which memory that is."""
     live = decided.sharing.live
     orders: dict[Block, _Order] = {}
-    for storage in {id(s): s for s in decided.storage.values() if s.store is not None}.values():
+    for storage in decided.order:
         store = storage.store
         assert store is not None
         block = store.home

@@ -8,7 +8,7 @@ arena, the buffers exchange addresses.  Part of `bufferize`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from oic.diagnostics import Span
@@ -47,9 +47,9 @@ class Assignment:
 
     def new(self, hint: str, space: str) -> Storage:
         """A storage of a name not used before in this function."""
-        count = self.names.get(hint or "t", 0)
-        self.names[hint or "t"] = count + 1
-        return Storage(f"{hint or 't'}.{count}" if count else hint or "t", space)
+        hint = hint or "t"
+        count = self.names[hint] = self.names.get(hint, -1) + 1
+        return Storage(f"{hint}.{count}" if count else hint, space)
 
     def put(self, value: Value, storage: Storage, reason: str) -> None:
         """Decide that a value lies there."""
@@ -67,13 +67,22 @@ class Assignment:
             self.put(value, self.new(value.hint, "arena"), reason)
         return self.storage[value]
 
-    def join(self, edge: Edge, storage: Storage, reason: str) -> None:
-        """Let the value of an edge be computed in this storage, or note that it cannot be."""
-        if not isinstance(edge.value.type, TensorType):
-            return
-        why = self.settle(edge.value, edge.op, storage, reason)
+    def in_place(self, op: Op, result: Value) -> bool:
+        """Put a result where an operand that dies here lies in the arena, if it may take over the memory of one."""
+        for value in takeable(op):
+            storage = self.storage.get(root(value))
+            if storage is None or storage.space != "arena" or not over(op, value, result):
+                continue
+            if not self.sharing.clash(result, storage):
+                self.put(result, storage, f"in place of '{value.hint}', which dies here")
+                return True
+        return False
+
+    def join(self, op: Op, key: str, position: int, storage: Storage, reason: str) -> None:
+        """Let a value that an op hands on be computed in this storage, or note that it cannot be."""
+        why = self.settle(getattr(op, key)[position], op, storage, reason)
         if why:
-            self.missed.append(replace(edge, storage=storage, reason=why))
+            self.missed.append(Edge(op, key, position, storage, why))
 
     def settle(self, value: Value, op: Op, storage: Storage, reason: str) -> str:
         """Put what an op hands on into this storage; "" or why that cannot be."""
@@ -86,21 +95,14 @@ class Assignment:
 
     def spread_over(self, value: Value, storage: Storage) -> None:
         """What a value is computed over lies in its storage too: no memory for that."""
-        last: Value | None = value
-        while last is not None:  # no recursion: a chain may be thousands of ops long
-            last = self._spread(last, storage)
-
-    def _spread(self, value: Value, storage: Storage) -> Value | None:
-        """The operand that a value is computed over, now in its storage too; None if there is none."""
-        op = value.op
-        for operand in takeable(op) if op is not None else ():
-            base = root(operand)
-            if op is None or not over(op, operand, value) or not self._spreads(base, op, storage):
-                continue
+        while (op := value.op) is not None:  # no recursion: a chain may be thousands of ops long
+            bases = (root(operand) for operand in takeable(op) if over(op, operand, value))
+            base = next((base for base in bases if self._spreads(base, op, storage)), None)
+            if base is None:
+                return
             self.put(base, storage, f"'{value.hint}' is computed over it")
             self.spread.add(base)
-            return base
-        return None
+            value = base
 
     def _spreads(self, base: Value, op: Op, storage: Storage) -> bool:
         if base in self.storage or base.op is None or base.op.view or base.op.block is not op.block:
@@ -109,9 +111,7 @@ class Assignment:
             return False
         if base in self.apart and storage.space != "arena":
             return False
-        users = [
-            u for v in self.sharing.live.views(base) for u in self.sharing.live.users(v)
-        ]
+        users = self.sharing.users(base)
         # What is stored has an entry to be computed in, what replaces a part has that part.
         stored = any(isinstance(u, StateStore) for u in users)
         replaces = any(isinstance(u, Insert) and root(u.value) is base for u in users)
@@ -191,26 +191,26 @@ def _before_branch(op: Op, home: Block | None) -> bool:
 
 @dataclass(frozen=True)
 class Edge:
-    """A value that an op hands on: to an output, to a loop, to its next iteration, out of a branch."""
+    """A value that an op hands on: to an output, to a loop, to its next iteration, out of a branch.
+
+    storage  where it goes
+    reason   why it cannot be computed there
+    """
 
     op: Op
-    field: str
+    key: str
     position: int
-    storage: Storage | None = None  # where it goes
-    reason: str = ""  # why the value cannot be computed there
-
-    @property
-    def values(self) -> list[Value]:
-        found: list[Value] = getattr(self.op, self.field)
-        return found
+    storage: Storage
+    reason: str
 
     @property
     def value(self) -> Value:
-        return self.values[self.position]
+        found: list[Value] = getattr(self.op, self.key)
+        return found[self.position]
 
     def hand_on(self, value: Value) -> None:
         """Another value instead."""
-        self.op.replace_operand(self.field, self.position, value)
+        self.op.replace_operand(self.key, self.position, value)
 
 
 def destinations(func: Func) -> Assignment:
@@ -221,23 +221,18 @@ def destinations(func: Func) -> Assignment:
     how long values are needed.
     """
     apart: set[Value] = set()
-    plain: set[Block] = set()  # where an exchange turned out not to do
     threads = any(isinstance(op, Parallel) for op in func.body.all_ops())
+    plain = set(func.body.walk()) if threads else set[Block]()  # where no addresses are exchanged
     for _ in range(ROUNDS):
         decided = Assignment(Sharing(func.body), frozenset(apart))
         ends = func.body.terminator
         for i, name in enumerate(func.outputs):
             storage = Storage(name, "output")
-            decided.join(
-                Edge(ends, "values", i), storage, f"computed in the caller's memory of '{name}'"
-            )
+            decided.join(ends, "values", i, storage, f"computed in the caller's memory of '{name}'")
         _backward(func.body, decided)
         if not decided.missed:
-            lost = [
-                op
-                for op in func.body.all_ops()
-                if isinstance(op, Exchange) and not _in_arena(op, decided)
-            ]
+            exchanges = [op for op in func.body.all_ops() if isinstance(op, Exchange)]
+            lost = [op for op in exchanges if not _in_arena(op, decided)]
             if not lost:
                 return decided
             for op in lost:
@@ -247,7 +242,7 @@ def destinations(func: Func) -> Assignment:
         sure = [edge for edge in decided.missed if edge.reason != LATE]
         copies = _Copies()
         for edge in sure or decided.missed:
-            _resolve(edge, decided, apart, plain, copies, threads=threads)
+            _resolve(edge, decided, apart, plain, copies)
         copies.place()
     raise AssertionError(f"the destinations of '{func.symbol}' do not settle")
 
@@ -274,14 +269,11 @@ class _Copies:
             block.set_ops(ops)
 
 
-def _resolve(
-    edge: Edge, decided: Assignment, apart: set[Value], plain: set[Block], copies: _Copies, *, threads: bool
-) -> None:
+def _resolve(edge: Edge, decided: Assignment, apart: set[Value], plain: set[Block], copies: _Copies) -> None:
     """Exchange addresses or copy, just before the op that hands the value on."""
-    if edge.op.block in plain or not _exchangeable(edge, decided, threads=threads):
+    if edge.op.block in plain or not _exchangeable(edge, decided):
         _copy_before(edge, plain, copies)
         return
-    assert edge.storage is not None
     # It stays in the arena, and with it what is handed on in the same memory.
     apart |= {v for v in edge.storage.values if isinstance(v.op, (For, If))}
     base, block = whole_root(edge.value), edge.op.home
@@ -310,21 +302,18 @@ def _copy_instead(op: Exchange, plain: set[Block]) -> None:
     block.set_ops([*block.ops[:at], *copies, *block.ops[at + 1 :]])
 
 
-def _exchangeable(edge: Edge, decided: Assignment, *, threads: bool) -> bool:
+def _exchangeable(edge: Edge, decided: Assignment) -> bool:
     """The value lies in a buffer of the arena that no other value needs at the end of an iteration or a branch."""
     block, base = edge.op.home, whole_root(edge.value)
-    assert edge.storage is not None
-    if threads or not isinstance(edge.op, Yield) or not isinstance(block.owner, (For, If)):
+    if not isinstance(edge.op, Yield) or not isinstance(block.owner, (For, If)):
         return False
     if edge.storage.space != "arena" and isinstance(block.owner, If):
         if block.owner.results[edge.position] not in decided.spread:
             return False  # one copy in a branch, against one in every case
     if edge.value.tensor.nbytes <= SMALL or edge.reason not in (LATE, ELSEWHERE):
         return False
-    own = base in block.args if base.op is None else base.op.block is block
-    if not own or (
-        base.op is not None and (base in decided.storage or isinstance(base.op, (Splat, Exchange)))
-    ):
+    computed = base.op is not None
+    if home_of(base) is not block or (computed and base in decided.storage) or isinstance(base.op, (Splat, Exchange)):
         return False
     at = decided.sharing.live.start[edge.op]
     handed = sum(view.taken_by(edge.op) for view in decided.sharing.live.views(base))
@@ -375,9 +364,12 @@ def _span_of(edge: Edge) -> Span | None:
 
 
 def _backward(block: Block, decided: Assignment) -> None:
+    """Decide what the ops of a block hand on and store, the last one first; then what those in their regions do."""
     for op in reversed(block.ops):
         if (put := _PUTS.get(type(op))) is not None:
             put(op, decided)
+        for region in op.regions:
+            _backward(region, decided)
 
 
 def _loop(loop: For, decided: Assignment) -> None:
@@ -386,11 +378,8 @@ def _loop(loop: For, decided: Assignment) -> None:
             continue
         storage = decided.of(result, "the last iteration's value")
         decided.put(arg, storage, "carried in place")
-        decided.join(
-            Edge(loop.body.terminator, "values", i), storage, "computed where the loop carries it"
-        )
-        decided.join(Edge(loop, "init", i), storage, "computed where the loop carries it")
-    _backward(loop.body, decided)
+        for op, key in ((loop.body.terminator, "values"), (loop, "init")):
+            decided.join(op, key, i, storage, "computed where the loop carries it")
 
 
 def _if(op: If, decided: Assignment) -> None:
@@ -398,12 +387,9 @@ def _if(op: If, decided: Assignment) -> None:
         if not isinstance(result.type, TensorType):
             continue
         storage = decided.of(result, "given by either branch")
-        edges = [Edge(region.terminator, "values", i) for region in op.regions]
         # What a branch only hands on stays where it is, if it can; what is computed may yet move.
-        for edge in sorted(edges, key=lambda e: home_of(whole_root(e.value)) is e.op.block):
-            decided.join(edge, storage, "computed as the branch's result")
-    for region in op.regions:
-        _backward(region, decided)
+        for region in sorted(op.regions, key=lambda r: home_of(whole_root(r.terminator.operands[i])) is r):
+            decided.join(region.terminator, "values", i, storage, "computed as the branch's result")
 
 
 def _parallel(op: Parallel, decided: Assignment) -> None:
@@ -411,13 +397,7 @@ def _parallel(op: Parallel, decided: Assignment) -> None:
         for i, result in enumerate(results):
             if isinstance(result.type, TensorType):
                 storage = decided.of(result, "given by a consumer")
-                decided.join(
-                    Edge(region.terminator, "values", i),
-                    storage,
-                    "computed as the consumer's result",
-                )
-    for region in op.consumers:
-        _backward(region, decided)
+                decided.join(region.terminator, "values", i, storage, "computed as the consumer's result")
 
 
 def _entry(store: StateStore, decided: Assignment) -> None:
@@ -445,8 +425,9 @@ def _part(insert: Insert, decided: Assignment) -> None:
 def _over(insert: Insert, decided: Assignment) -> None:
     """Give a value with a part replaced the memory of the value before, if that is needed no more."""
     result, base = insert.result, root(insert.x)
-    held = decided.storage.get(base)
-    if held is None:
+    if base in decided.storage:
+        decided.in_place(insert, result)
+    else:
         storage = Storage("", "arena")
         decided.put(result, storage, "a value of its own")
         decided.spread_over(result, storage)
@@ -454,9 +435,6 @@ def _over(insert: Insert, decided: Assignment) -> None:
             storage.name = decided.new(result.hint, "arena").name
         else:
             del decided.storage[result]
-    elif held.space == "arena" and over(insert, insert.x, result):
-        if not decided.sharing.clash(result, held):
-            decided.put(result, held, f"in place of '{base.hint}', which dies here")
 
 
 def _put(store: Put, decided: Assignment, hint: str, reason: str) -> None:
@@ -475,11 +453,9 @@ def in_memory(value: Value, sharing: Sharing) -> bool:
     if value.op is None or not value.op.immediate:
         return True
     for user in sharing.live.users(value):
-        if user.takes_elements(value) or isinstance(user, (If, StateStore)):
-            continue
-        if isinstance(user, Insert) and user.x is not value:
-            continue
-        return True
+        number = user.takes_elements(value) or isinstance(user, (If, StateStore))
+        if not number and not (isinstance(user, Insert) and user.x is not value):
+            return True
     return False
 
 

@@ -76,7 +76,7 @@ def _misfits(op: Op) -> list[tuple[Value, str]]:
     if not isinstance(op, Operator) or op.elementwise or isinstance(op, Copy):
         return []
     found: dict[Value, str] = {}
-    for field, value in _operands(op):
+    for field, value in [(key, value) for key in op.fields for value in op.values_of(key)]:
         # An encoding is of whole matrices, which its kernel takes as they are; strides say nothing of it.
         if not isinstance(value.type, TensorType) or value in found or value.type.encoding:
             continue
@@ -106,16 +106,6 @@ def _moved(value: Value) -> bool:
     """A view that may start inside a byte."""
     ops = [seen.op for seen in seen_through(value) if isinstance(seen.op, Operator) and seen.op.view]
     return any(op.begins(number) for op in ops for number in range(len(op.results)))
-
-
-def _operands(op: Op) -> list[tuple[str, Value]]:
-    found: list[tuple[str, Value]] = []
-    for key in op.fields:
-        part = getattr(op, key)
-        for value in part if isinstance(part, list) else [part]:
-            if isinstance(value, Value):
-                found.append((key, value))
-    return found
 
 
 # ---------------------------------------------------------------- views of state
@@ -183,13 +173,11 @@ def _wait(load: StateLoad, seen: _Views) -> None:
     if not writes:
         return
     writes.sort(key=live.start.__getitem__)
-    start = block.ops.index(writes[0])
-    waiting, end = frozenset(writes), start
-    while end + 1 < len(block.ops) and live.start[block.ops[end + 1]] <= last:
-        end += 1
-    between = [op for op in block.ops[start : end + 1] if op not in waiting]
+    start, end = block.ops.index(writes[0]), bisect_right(block.ops, last, key=live.start.__getitem__)
+    waiting = frozenset(writes)
+    between = [op for op in block.ops[start:end] if op not in waiting]
     barred = any(op.terminator or any(isinstance(o, Barrier) for o in op.walk()) for op in between)
-    if barred or last > live.end[block.ops[end]]:
+    if barred or last > live.end[block.ops[end - 1]]:
         return
     if any(load.state in (*op.touched("read"), *op.touched("write")) for op in between):
         return
@@ -211,11 +199,10 @@ def _copy_after(loads: list[StateLoad]) -> None:
     """Copy what these load, just after it is loaded."""
     copies: dict[Op, Copy] = {}
     for load in loads:
-        users, seen = load.result.users, load.result
+        seen = load.result
         copies[load] = Copy(
             seen, "the state is written while this is still needed", span=load.span, hint=seen.hint
         )
-        for user in users:
-            user.replace_operands({seen: copies[load].result})
+        seen.give_way(copies[load].result)
     for block in {load.home: None for load in loads}:
         block.set_ops(made for op in block.ops for made in (op, copies.get(op)) if made is not None)

@@ -57,7 +57,6 @@ def _place(
     for buffer in every:
         buffer.nbytes += 2 * gap
     parts: list[tuple[Buffer, list[Buffer]]] = []
-    least: list[Buffer] = []
     for op in body.all_ops():
         if not isinstance(op, Parallel):
             continue
@@ -67,9 +66,6 @@ def _place(
             arena = [b for b in arena if b not in own]
             size = planner.place(own, reuse=reuse)
             parts.append((Buffer(name, "arena", 0, size, planner.ALIGN, first, last), own))
-            least.append(
-                Buffer(name, "arena", 0, planner.lower_bound(own), planner.ALIGN, first, last)
-            )
         for buffer in arena:
             if buffer.start <= last and first <= buffer.end:
                 buffer.start, buffer.end = min(buffer.start, first), max(buffer.end, last)
@@ -79,6 +75,7 @@ def _place(
             buffer.offset += part.offset
     for buffer in every:
         buffer.nbytes, buffer.offset = buffer.nbytes - 2 * gap, buffer.offset + gap
+    least = [replace(part, nbytes=planner.lower_bound(own)) for part, own in parts]
     return nbytes, planner.lower_bound([*arena, *least])
 
 
@@ -92,13 +89,10 @@ def _buffers(func: Func, live: Liveness) -> dict[str, Buffer]:
         key = place.buffer if place.space == "arena" else f"{place.space}:{place.buffer}"
         line = value.op.span.line if value.op is not None and value.op.span else 0
         first, last = live.defined(value), live.needed(value)
-        buffer = found.get(key)
-        if buffer is None:
-            found[key] = Buffer(
-                place.buffer, place.space, 0, value.tensor.nbytes, planner.ALIGN, first, last, line,
-                func.symbol, place.reason,
-            )  # fmt: skip
-            continue
+        buffer = found.setdefault(key, Buffer(
+            place.buffer, place.space, 0, value.tensor.nbytes, planner.ALIGN, first, last, line,
+            func.symbol, place.reason,
+        ))  # fmt: skip
         buffer.nbytes = max(buffer.nbytes, value.tensor.nbytes)
         if first < buffer.start:
             buffer.line, buffer.reason = line or buffer.line, place.reason
@@ -124,14 +118,13 @@ def _exchanged(body: Block) -> list[set[str]]:
 def _one_life(buffers: list[Buffer]) -> None:
     """Any of them may be where another was: they are of one size, and needed together."""
     names = sorted(f"'{b.name}'" for b in buffers)
-    for buffer in buffers:
-        others = [name for name in names[: MOST_NAMED + 1] if name != f"'{buffer.name}'"][:MOST_NAMED]
-        more = len(names) - 1 - len(others)
-        buffer.reason += f"; exchanges addresses with {', '.join(others)}" + (f" and {more} more" if more else "")
     size = max(b.nbytes for b in buffers)
     start, end = min(b.start for b in buffers), max(b.end for b in buffers)
     for buffer in buffers:
         buffer.nbytes, buffer.start, buffer.end = size, start, end
+        others = [name for name in names[: MOST_NAMED + 1] if name != f"'{buffer.name}'"][:MOST_NAMED]
+        more = len(names) - 1 - len(others)
+        buffer.reason += f"; exchanges addresses with {', '.join(others)}" + (f" and {more} more" if more else "")
 
 
 def _scratch(op: Op, func: Func, live: Liveness, found: dict[str, Buffer]) -> None:

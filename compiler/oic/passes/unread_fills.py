@@ -28,38 +28,27 @@ def mark_unread(body: Block) -> None:
         if isinstance(op, Splat):
             place = op.result.place
             filled = place is None or place.offset is None or op.type.dtype.packed
-            op.unread = not filled and _replaced(op.result)
+            op.unread = not filled and _replaced(op.result, []) is not None
 
 
-def _replaced(value: Value) -> bool:
-    """The one thing that happens to a value is that loops replace all of it."""
-    carried: list[tuple[For, int]] = []
-    while True:
-        found = value.users
-        if len(found) != 1 or found[0].operands.count(value) != 1:
-            return False
-        user = found[0]
-        if isinstance(user, Insert):
-            loops = [loop for loop, _ in carried]
-            return user.x is value and _handed_on(user, carried) and _covers(user, loops)
-        if not isinstance(user, For) or value not in user.init:
-            return False
-        position = user.init.index(value)
-        if user.results[position].type != value.type:
-            return False
-        value = user.body.args[1 + position]
-        carried.append((user, position))
+def _replaced(value: Value, loops: list[For]) -> Value | None:
+    """What becomes of a value, if the one thing that happens to it in these loops and deeper is that all is replaced.
 
-
-def _handed_on(insert: Insert, carried: list[tuple[For, int]]) -> bool:
-    """The value with its part replaced is what every iteration of the loops hands on, and nothing else sees it."""
-    value = insert.result
-    for loop, position in reversed(carried):
-        end = loop.body.terminator
-        if value.users != [end] or end.operands[position] is not value:
-            return False
-        value = loop.results[position]
-    return True
+    Every iteration hands on what the one before has left, and nothing else sees it.
+    """
+    found = value.users
+    if len(found) != 1 or found[0].operands.count(value) != 1:
+        return None
+    user = found[0]
+    if isinstance(user, Insert):
+        return user.result if user.x is value and _covers(user, loops) else None
+    if not isinstance(user, For) or value not in user.init:
+        return None
+    position = user.init.index(value)
+    result, end = user.results[position], user.body.terminator
+    left = _replaced(user.body.args[1 + position], [*loops, user])
+    handed_on = left is not None and left.users == [end] and end.operands[position] is left
+    return result if handed_on and result.type == value.type else None
 
 
 def _covers(insert: Insert, loops: list[For]) -> bool:
