@@ -98,55 +98,42 @@ def _keep(module: Module) -> dict[Value, StateVariable]:
     for op in module.top.ops:
         ops.append(op)
         if isinstance(op, state.State):
-            kept = StateVariable(op)
-            found[op.result] = kept
-            ops += _counts(kept, op.result in reset)
-            ops += _others(kept, op in touched)
+            found[op.result] = kept = StateVariable(op)
+            _count_beside(ops, kept, op.result in reset)
+            _mark_beside(ops, kept, op in touched)
     last = max((i for i, op in enumerate(ops) if isinstance(op, state.State)), default=-1)
     if any(isinstance(op, state.State) and op.limit is not None and op.type.plain for op in ops):
-        total = state.State(state.COUNTS, StateType(dtypes.u64), 0, span=ops[last].span)
-        total.result.hint = state.COUNTS.replace(".", "_")
-        ops.insert(last + 1, total)
+        hint = state.COUNTS.replace(".", "_")
+        ops.insert(last + 1, state.State(state.COUNTS, StateType(dtypes.u64), 0, span=ops[last].span, hint=hint))
     module.top.set_ops(ops)
     return found
 
 
-def _counts(kept: StateVariable, reset: bool) -> Iterator[state.State]:
+def _count_beside(ops: list[Op], kept: StateVariable, reset: bool) -> None:
     """Counts of what grows; of fixed indices how far they were touched, if a reset asks."""
     type_ = kept.type
     for axis, index in enumerate([*type_.table, *type_.auto]):
         if type_.ring and axis == kept.outer:
             following = StateType(dtypes.i64, (), type_.table[: kept.outer])
-            made = _beside(kept, index.name, following, state.FARTHEST + 1)
-            kept.following = made.result
-        elif index.fixed and axis < len(type_.table) and not reset:
-            continue
-        else:
-            made = _beside(kept, index.name, StateType(dtypes.i64), index.capacity)
-            kept.counts[axis] = made.result
-        yield made
+            kept.following = _beside(ops, kept, index.name, following, state.FARTHEST + 1)
+        elif reset or not index.fixed or axis >= len(type_.table):
+            kept.counts[axis] = _beside(ops, kept, index.name, StateType(dtypes.i64), index.capacity)
 
 
-def _others(kept: StateVariable, touched: bool) -> Iterator[state.State]:
+def _mark_beside(ops: list[Op], kept: StateVariable, touched: bool) -> None:
     """Flags of what was touched, for resets of a part; marks of what was filled."""
     type_ = kept.type
     if touched:
         flags = StateType(dtypes.u8, (), type_.table[: kept.outer])
-        made = _beside(kept, "entry.touched", flags, 1)
-        kept.touched = made.result
-        yield made
-    if is_zeros(kept.op):
-        return
+        kept.touched = _beside(ops, kept, "entry.touched", flags, 1)
     for axis, index in enumerate([*type_.table, *type_.auto]):
-        if index.reserved:
+        if index.reserved and not is_zeros(kept.op):
             limit = type_.capacity_shape[axis]
-            made = _beside(kept, f"{index.name}.filled", StateType(dtypes.i64), limit)
-            kept.filled[axis] = made.result
-            yield made
+            kept.filled[axis] = _beside(ops, kept, f"{index.name}.filled", StateType(dtypes.i64), limit)
 
 
-def _beside(kept: StateVariable, name: str, type_: StateType, limit: int) -> state.State:
+def _beside(ops: list[Op], kept: StateVariable, name: str, type_: StateType, limit: int) -> Value:
+    """A state beside the variable."""
     symbol = f"{kept.op.symbol}.{name}"
-    made = state.State(symbol, type_, 0, limit, span=kept.op.span)
-    made.result.hint = symbol.replace(".", "_")
-    return made
+    ops.append(state.State(symbol, type_, 0, limit, span=kept.op.span, hint=symbol.replace(".", "_")))
+    return ops[-1].result

@@ -36,9 +36,12 @@ class Growth:
 
 def check_growth(e: Emitter, kept: StateVariable, rest: Sequence[Position]) -> Growth:
     """Check the positions of growing dimensions."""
-    if any(p.end is not None for p in rest):
-        return Growth([], _inside(e, kept, rest), True)
     table = len(kept.type.table)
+    if any(p.end is not None for p in rest):  # the part lies in the matrix as it is
+        counts = present(e, kept)
+        for axis, (position, base) in enumerate(zip(rest, kept.type.shape)):
+            e.check_position(position, 0, e.plus(counts[axis], base), INDEX, kept.name(table + axis))
+        return Growth([], counts, True)
     for axis, (position, spec) in enumerate(zip(rest, kept.type.auto), table):
         e.check(position.start, 0, spec.capacity, FULL, kept.name(axis))
     counts = present(e, kept)
@@ -77,12 +80,3 @@ def reached(e: Emitter, kept: StateVariable, growth: Growth) -> dict[int, Value]
         for i, (count, base) in enumerate(zip(growth.counts, kept.type.shape))
         if table + i in kept.filled
     }
-
-
-def _inside(e: Emitter, kept: StateVariable, rest: Sequence[Position]) -> list[Value]:
-    """Check that the part lies in the matrix as it is; the counts."""
-    table = len(kept.type.table)
-    counts = present(e, kept)
-    for axis, (position, base) in enumerate(zip(rest, kept.type.shape)):
-        e.check_position(position, 0, e.plus(counts[axis], base), INDEX, kept.name(table + axis))
-    return counts

@@ -177,15 +177,13 @@ class Emitter:
         The new part of the box is filled axis by axis: along axis k from the mark on; along axes
         before k to what is needed, along those after k to their marks.
         """
-        new: dict[int, Value] = {}
-        old = {axis: self.get(mark) for axis, mark in kept.filled.items()}
+        filled: list[Any] = list(kept.type.capacity_shape)
+        for axis, mark in kept.filled.items():
+            filled[axis] = self.get(mark)
         for axis in kept.filled:
-            new[axis] = self.most(old[axis], needed[axis])
-            offsets = [self.value(0)] * axis + [old[axis]]
-            lengths: list[Any] = [
-                new.get(a, old.get(a, n)) for a, n in enumerate(kept.type.capacity_shape)
-            ]
-            lengths[axis] = self.minus(new[axis], old[axis])
+            old, filled[axis] = filled[axis], self.most(filled[axis], needed[axis])
+            offsets = [self.value(0)] * axis + [old]
+            lengths = [*filled[:axis], self.minus(filled[axis], old), *filled[axis + 1 :]]
             self.add(StateFill(kept.state, kept.op.init, offsets, lengths))
         for axis, mark in kept.filled.items():
-            self.set(mark, new[axis])
+            self.set(mark, filled[axis])

@@ -18,6 +18,7 @@ box that is asked is empty.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 from oic.ir.control import Cond, If, Yield
@@ -37,10 +38,7 @@ def lower_reset(e: Emitter, kept: StateVariable, indices: list[Value]) -> None:
     clamped = [_clamped(e, index, n) for index, n in zip(indices, reach)]
     offsets, inside = [offset for offset, _ in clamped], [one for _, one in clamped]
     if len(indices) > kept.outer:
-        found = e.value(1)
-        for one in inside:
-            found = e.times(found, one)
-        lower_ring.forget(e, kept, [*offsets, indices[-1]], found)
+        lower_ring.forget(e, kept, [*offsets, indices[-1]], reduce(e.times, inside, e.value(1)))
         return
     assert kept.touched is not None
     lengths = [*inside, *reach[len(indices) :]]

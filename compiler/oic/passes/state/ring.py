@@ -17,7 +17,6 @@ fall on slots that nothing was stored in while they can be read, and those hold 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from oic.ir import dims, state
@@ -57,8 +56,15 @@ def lower_write(e: Emitter, kept: StateVariable, op: state.CacheWrite, at: list[
         value, start = _newest(e, op, start, window)
     after = end if end is not None else e.plus(start, 1)
     lengths = box([*others, Position(start, end)], value.shape)
-    run = _Run(following, start, after, e.size(count))
-    _store(e, kept, value, lengths, run, selected, lower_auto.grown_shape(e, kept, growth.counts))
+    size, entry = e.size(count), lower_auto.grown_shape(e, kept, growth.counts)
+    # What changes begins with the first position skipped or stored that is still in the window.
+    low = e.least(start, e.most(following, e.minus(after, window)))
+    skipped = e.when(size, e.minus(start, low))
+    slot = e.modulo(e.minus(start, skipped), window)
+    _fill(e, kept, [*selected, slot], [skipped, *entry])
+    e.add(state.StateStore(kept.state, value, [*selected, e.plus(slot, skipped)], lengths))
+    changed = e.plus(e.minus(after, start), skipped)
+    e.add(state.StateDouble(kept.state, [*selected, slot], [*[1] * kept.outer, changed, *entry]))
     e.set(kept.following, e.most(following, e.when(e.size(count), after)), selected)
     grow(e, kept, others, slices=False, stored=count)
     lower_auto.set_counts(e, kept, growth, count)
@@ -87,35 +93,6 @@ def _split(
 ) -> tuple[list[Position], Position, list[Position]]:
     """Positions beside the ring's own, that one, and those of growing dimensions."""
     return at[: kept.outer], at[kept.outer], at[kept.outer + 1 :]
-
-
-@dataclass(frozen=True)
-class _Run:
-    """Positions in a row to be stored: the first, the one after the last, and how many.
-
-    following   `next` before
-    """
-
-    following: Value
-    start: Value
-    after: Value
-    size: Value
-
-
-def _store(
-    e: Emitter, kept: StateVariable, value: Value, lengths: list[Any], run: _Run, selected: list[Value],
-    entry: list[Any],
-) -> None:  # fmt: skip
-    """Store a value of no more than W entries, twice."""
-    following, start, after, size = run.following, run.start, run.after, run.size
-    # What changes begins with the first position skipped or stored that is still in the window.
-    low = e.least(start, e.most(following, e.minus(after, kept.type.window)))
-    skipped = e.when(size, e.minus(start, low))
-    slot = e.modulo(e.minus(start, skipped), kept.type.window)
-    _fill(e, kept, [*selected, slot], [skipped, *entry])
-    e.add(state.StateStore(kept.state, value, [*selected, e.plus(slot, skipped)], lengths))
-    changed = e.plus(e.minus(after, start), skipped)
-    e.add(state.StateDouble(kept.state, [*selected, slot], [*[1] * kept.outer, changed, *entry]))
 
 
 def next_of(e: Emitter, kept: StateVariable, others: list[Value]) -> Value:

@@ -125,6 +125,4 @@ def grow(e: Emitter, kept: StateVariable, at: Sequence[Position], *, slices: boo
 
 def load(e: Emitter, kept: StateVariable, op: state.CacheRead, at: Sequence[Position]) -> Value:
     """The box as a view."""
-    found = e.add(state.StateLoad(kept.state, starts(at), box(at, op.type.shape)))
-    found.result.hint = op.result.hint
-    return found.result
+    return e.add(state.StateLoad(kept.state, starts(at), box(at, op.type.shape), hint=op.result.hint)).result
