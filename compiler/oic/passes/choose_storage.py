@@ -49,12 +49,9 @@ def within(bound: float, found: Mapping[Value, list[Candidate]]) -> dict[Value, 
     return {value: next((c for c in steps if c.error <= bound), steps[-1]).storage for value, steps in found.items()}
 
 
-def fitting(room: int, found: Mapping[Value, list[Candidate]]) -> dict[Value, str] | None:
-    """Storages that take so many bytes together at most; None where there are none."""
+def fitting(left: int, found: Mapping[Value, list[Candidate]]) -> dict[Value, str]:
+    """Storages that together take so many bytes more than the smallest at most."""
     at = dict.fromkeys(found, 0)
-    left = room - sum(steps[0].nbytes for steps in found.values())
-    if left < 0:
-        return None
     while True:
         better = [
             (_gain(value, steps[i], steps[j]) / (steps[j].nbytes - steps[i].nbytes), -n, value, j)

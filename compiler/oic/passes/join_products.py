@@ -185,19 +185,10 @@ def _taken(value: Value, inner: int, *, loops: bool) -> bool:
 def _join(uses: tuple[_Use, ...], w: Constant, b: Constant | None, mapping: dict[Value, Value]) -> Operator:
     """Put one product, of which the parts are taken, where the first of these is."""
     ops, indices = [use.op for use in uses], list(uses[0].indices)
-    block, span = ops[0].home, ops[0].span
-    made: list[Op] = []
-    members: list[Value] = []
-    for constant in (w, b):
-        if constant is not None and indices:
-            made.append(ConstantSelect(constant.result, indices, span=span, hint=constant.symbol))
-        if constant is not None:
-            members.append(made[-1].result if indices else constant.result)
-    whole, parts = one_product(ops, members[0], members[1] if b is not None else None, mapping)
-    assert isinstance(whole, Operator)
-    at = min(block.ops.index(op) for op in ops)
-    block.set_ops(op for op in [*block.ops[:at], *made, whole, parts, *block.ops[at:]] if op not in ops)
-    return whole
+    members = [constant.result for constant in (w, b) if constant is not None]
+    made = [ConstantSelect(v, indices, span=ops[0].span, hint=v.symbol) for v in members if indices]
+    matrix, *bias = [select.result for select in made] or members
+    return one_product(ops, uses[0].product, matrix, bias[0] if bias else None, mapping, made)
 
 
 def _constant(module: Module, parts: list[Constant], rank: int, axis: int) -> Constant:

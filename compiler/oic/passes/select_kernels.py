@@ -89,14 +89,12 @@ def _cheapest(constant: Value, found: list[Reader], chosen: Chosen, target: Targ
 
     Its storage stays, and with groups in it the layout.
     """
-    best, storage = constant.tensor.encoding, storage_of(constant.tensor.encoding)
-    if layout_of(best):
-        return best
-    least = _cost(found, best, chosen, target)
-    for encoding in (joined(storage, layout) for layout in LAYOUTS):
-        if may_have(constant.tensor, encoding) and (cost := _cost(found, encoding, chosen, target)) < least:
-            best, least = encoding, cost
-    return best
+    present = constant.tensor.encoding
+    if layout_of(present):
+        return present
+    others = (joined(storage_of(present), layout) for layout in LAYOUTS)
+    possible = [present, *(encoding for encoding in others if may_have(constant.tensor, encoding))]
+    return min(possible, key=lambda encoding: _cost(found, encoding, chosen, target))
 
 
 def _cost(found: list[Reader], encoding: str, chosen: Chosen, target: Target) -> float:

@@ -123,22 +123,19 @@ def _chosen(module: Module, found: list[tuple[Value, list[Reader]]], text: str) 
         more = [c for storage in STORAGES if uses and (c := _candidate(module, constant, uses, storage)) is not None]
         steps[constant] = ladder([*more, Candidate(KEPT, filled(constant.tensor, ""), 0.0)])
     if isinstance(limit, float):
-        chosen: dict[Value, str] | None = within(limit, steps)
+        chosen = within(limit, steps)
     else:
-        chosen = fitting(limit - WEIGHTS_HEADER, steps)
-    if chosen is None:
         least = WEIGHTS_HEADER + sum(candidates[0].nbytes for candidates in steps.values())
-        raise fail("weights-rule", f"constants take {least:,} bytes at least, and {limit:,} are given")
+        if limit < least:
+            raise fail("weights-rule", f"constants take {least:,} bytes at least, and {limit:,} are given")
+        chosen = fitting(limit - least, steps)
     return [Rule(value.symbol, storage) for value, storage in chosen.items()]
 
 
 def _limit(text: str) -> int | float:
     """Bytes, or a bound on errors, which is below 1."""
-    found = re.fullmatch(r"auto:([0-9.]+)([KMG]?)B?", text)
-    try:
-        value = float(found[1]) if found else 0.0
-    except ValueError:
-        value = 0.0
+    found = re.fullmatch(r"auto:([0-9]+\.?[0-9]*|\.[0-9]+)([KMG]?)B?", text)
+    value = float(found[1]) if found else 0.0
     if found is None or value <= 0:
         raise fail("weights-rule", f"'{text}' states no size and no bound", hint="auto:8M, or auto:0.05")
     unit = found[2]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from oic.ir.core import Block, Op, Value
+from oic.ir.core import Op, Value
 from oic.ir.module import Module
 from oic.ir.state import Constant, ConstantSelect
 from oic.operators.base import Operator, Product
@@ -24,35 +24,28 @@ LONGEST = 56  # characters of a name: C tells names by 63, and a number may foll
 def whole_products(module: Module) -> None:
     """Replace all products of parts of a constant that nothing else reads."""
     mapping: dict[Value, Value] = {}
-    for func in module.functions():
-        for block in func.body.walk():
-            for op in list(block.ops):
-                if isinstance(op, Split) and (made := _whole(op, block, mapping)) is not None:
-                    gone = [op, *(part.users[0] for part in op.results)]
-                    at = min(block.ops.index(product) for product in gone[1:])
-                    ops = [*block.ops[:at], *made, *block.ops[at:]]
-                    block.set_ops([o for o in ops if not any(o is g for g in gone)])
-    if mapping:
-        module.top.replace(mapping)
+    for split in [op for op in module.all_ops() if isinstance(op, Split)]:
+        _join(split, mapping)
+    module.top.replace(mapping)
 
 
-def _whole(split: Split, block: Block, mapping: dict[Value, Value]) -> list[Op] | None:
-    """The product and the split of its result that replace those of the parts, which are mapped to its parts."""
+def _join(split: Split, mapping: dict[Value, Value]) -> None:
+    """Replace the products of the parts of a constant by one, to the parts of whose result theirs are mapped."""
     if not isinstance(split.x.op, Constant | ConstantSelect) or split.x.tensor.rank != 2:
-        return None
+        return
     users = [part.users for part in split.results]
-    if any(len(found) != 1 or found[0].block is not block for found in users):
-        return None
+    if any(len(found) != 1 or found[0].block is not split.block for found in users):
+        return
     ops = [found[0] for found in users]
     products = side_by_side(ops)
     if [p.w for p in products] != split.results or products[0].axis != split.axis % 2:
-        return None
+        return
     biases = [product.b for product in products]
     source = biases[0].op if biases[0] is not None else None
     whole_b = source.x if isinstance(source, Split) and source.results == biases else None
-    if whole_b is None and any(b is not None for b in biases):
-        return None
-    return one_product(ops, split.x, whole_b, mapping)
+    if whole_b is not None or not any(b is not None for b in biases):
+        one_product(ops, products[0], split.x, whole_b, mapping)
+        split.home.set_ops([op for op in split.home.ops if op is not split])
 
 
 def side_by_side(ops: Sequence[Op]) -> list[Product]:
@@ -69,11 +62,15 @@ def name_of(parts: Sequence[str]) -> str:
     return name if len(name) <= LONGEST else parts[0][: LONGEST - len(more)] + more
 
 
-def one_product(ops: Sequence[Op], w: Value, b: Value | None, mapping: dict[Value, Value]) -> list[Op]:
-    """A product with the matrices of several side by side, and the parts that their results are mapped to."""
-    first = ops[0]
-    product = first.product() if isinstance(first, Operator) else None
-    assert product is not None
+def one_product(
+    ops: Sequence[Op], product: Product, w: Value, b: Value | None, mapping: dict[Value, Value], made: Sequence[Op] = ()
+) -> Operator:
+    """Put a product with the matrices of several where the first is, and the parts that their results are mapped to.
+
+    product   of the first of the ops
+    made      ops that come before it: they give its operands
+    """
+    first, block = ops[0], ops[0].home
     whole = product.of(w, b)
     whole.kernel = first.kernel
     whole.result.hint = name_of([op.result.hint for op in ops])
@@ -82,4 +79,6 @@ def one_product(ops: Sequence[Op], w: Value, b: Value | None, mapping: dict[Valu
     for op, part in zip(ops, parts.results, strict=True):
         part.hint = op.result.hint
         mapping[op.result] = part
-    return [whole, parts]
+    at = min(map(block.ops.index, ops))
+    block.set_ops([op for op in [*block.ops[:at], *made, whole, parts, *block.ops[at:]] if op not in ops])
+    return whole
