@@ -48,7 +48,7 @@ class _Found:
     given     what an op like this one has given
     bound     the extent of an integer
     version   of a state, counted up by writes
-    held      the version of an integer state, and what it holds in it
+    held      the version of an integer state that is no table, and what it holds in it
     same      the extent that takes an extent's place, wherever it is
     values    what takes a value's place: an op hears of it once, when its turn comes
     journal   of `given` and `bound`, which are forgotten at the end of a block
@@ -62,15 +62,11 @@ class _Found:
     values: dict[Value, Value] = field(default_factory=dict)
     journal: Journal = field(default_factory=Journal)
 
-    def first(self, extent: Extent) -> Dim:
-        """The size that takes an extent's place."""
-        return dims.of(self.same.get(extent, extent))
-
     def size(self, size: Dim) -> Dim:
         """A size of the extents that take the place of its own."""
         if isinstance(size, int) or self.same.keys().isdisjoint(size.extents):
             return size
-        return dims.substitute(size, self.first)
+        return dims.substitute(size, lambda extent: dims.of(self.same.get(extent, extent)))
 
     def shape(self, shape: Sequence[Dim]) -> tuple[Dim, ...]:
         return tuple(map(self.size, shape))
@@ -103,8 +99,8 @@ def _block(block: Block, found: _Found) -> None:
         elif isinstance(op, AssertShape) and found.same and found.shape(op.x.shape) == found.shape(op.shape):
             found.values[op.result] = op.x
             continue
-        elif _holds(op, found):
-            continue
+        elif isinstance(op, StateSet) and found.held.get(op.state) == (found.version.get(op.state, 0), op.value):
+            continue  # it holds that already
         _bump(op.touched("write") if op.writes else (), found.version)
         if isinstance(op, (StateGet, StateSet)) and not op.indices:
             held = op.result if isinstance(op, StateGet) else op.value
@@ -112,13 +108,6 @@ def _block(block: Block, found: _Found) -> None:
         kept.append(op)
     block.set_ops(kept)
     found.journal.undo(mark)
-
-
-def _holds(op: Op, found: _Found) -> bool:
-    """The op sets a state to what it holds."""
-    if not isinstance(op, StateSet) or op.indices:
-        return False
-    return found.held.get(op.state) == (found.version.get(op.state, 0), op.value)
 
 
 def _bump(written: Iterable[Value], version: dict[Value, int]) -> None:

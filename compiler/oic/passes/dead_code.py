@@ -17,6 +17,7 @@ An integer goes that a state is set to, and then to another, if nothing in betwe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from oic.ir.control import Barrier, For, Func, If, Parallel
@@ -28,16 +29,10 @@ from oic.ir.state import StateSet
 
 def dead_code(module: Module) -> None:
     """Repeat until nothing changes."""
-    while _unused_ops(module) or _unused_carried(module):
+    while sweep(module.top, Ranges()) or _unused_carried(module):
         pass
-
-
-def _unused_ops(module: Module) -> bool:
-    again = sweep(module.top, Ranges())
-    live = {op.symbol for op in module.constants()}
-    for symbol in [s for s in module.weights if s not in live]:
+    for symbol in module.weights.keys() - {op.symbol for op in module.constants()}:
         del module.weights[symbol]
-    return again
 
 
 def sweep(block: Block, ranges: Ranges) -> bool:
@@ -72,15 +67,8 @@ def sweep(block: Block, ranges: Ranges) -> bool:
 
 
 def _unused_carried(module: Module) -> bool:
-    changed = False
-    for op in [op for op in module.all_ops() if op.regions]:
-        if isinstance(op, For):
-            changed |= _shrink_loop(op)
-        elif isinstance(op, If):
-            changed |= _shrink_if(op)
-        elif isinstance(op, Parallel):
-            changed |= _shrink_parallel(op)
-    return changed
+    shrink: dict[type[Op], Callable[[Any], bool]] = {For: _shrink_loop, If: _shrink_if, Parallel: _shrink_parallel}
+    return any([shrink[type(op)](op) for op in list(module.all_ops()) if type(op) in shrink])
 
 
 def _shrink_loop(loop: For) -> bool:

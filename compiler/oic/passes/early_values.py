@@ -197,10 +197,8 @@ class EarlyValues:
 
     def early_condition(self, value: Value, iteration: Iteration, ops: list[Op]) -> Value:
         """A condition as it is before the first effect."""
-        if not isinstance(value.op, Cond):
+        if not isinstance(value.op, Cond) or self.exists(value):
             need(self.early_tensor(value))
-            return value
-        if self.exists(value):
             return value
         left, right = (self.early(v, iteration, ops) for v in value.op.operands)
         ops.append(Cond(left, right))

@@ -32,10 +32,9 @@ def _block(block: Block, known: KnownCounts) -> None:
     for position, op in enumerate(block.ops):
         if op.regions:
             written = set(op.touched("write"))
-            inside = {s: v for s, v in known.items() if s not in written}
-            for region in op.regions:
-                _block(region, dict(inside))
             known = {s: v for s, v in known.items() if s not in written}
+            for region in op.regions:
+                _block(region, dict(known))
             ops.append(op)
             continue
         match op:
@@ -61,12 +60,8 @@ def _block(block: Block, known: KnownCounts) -> None:
 
 def _reads_after(block: Block) -> dict[Value, int]:
     """The last position at which a block reads a state as an integer, nested reads included."""
-    found: dict[Value, int] = {}
-    for position, op in enumerate(block.ops):
-        for inner in op.walk() if op.regions else (op,):
-            if isinstance(inner, StateGet):
-                found[inner.state] = position
-    return found
+    reads = ((at, o) for at, op in enumerate(block.ops) for o in op.walk() if isinstance(o, StateGet))
+    return {read.state: at for at, read in reads}
 
 
 def _forwards(state: Value) -> bool:

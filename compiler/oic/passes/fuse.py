@@ -40,50 +40,42 @@ def fuse(module: Module) -> None:
 
 def _block(block: Block) -> None:
     groups = _groups(block)
-    last = {id(members[-1]): members for members in groups}
-    inside = {id(op) for members in groups for op in members}
-    ops: list[Op] = []
-    for op in block.ops:
-        if id(op) in last:
-            ops.append(_region(last[id(op)]))
-        elif id(op) not in inside:
-            ops.append(op)
-    block.set_ops(ops)
+    last = {members[-1]: members for members in groups}
+    inside = {op for members in groups for op in members[:-1]}
+    block.set_ops([_region(last[op]) if op in last else op for op in block.ops if op not in inside])
 
 
 def _groups(block: Block) -> list[list[Op]]:
     """Chains to fuse: lists of ops in order, the last of which gives the only result."""
-    position = {id(op): i for i, op in enumerate(block.ops)}
+    position = {op: i for i, op in enumerate(block.ops)}
     barriers = barriers_of(block)
-    taken: set[int] = set()
+    taken: set[Op] = set()
     groups: list[list[Op]] = []
     for root in reversed(block.ops):
-        if id(root) in taken or not _joins(root):
+        if root in taken or not _joins(root):
             continue
         members = [root]
         frontier = [root]
-        awaited = {id(root)} if _is_long(root) else set()  # long ones and what they wait for
+        awaited = {root} if _is_long(root) else set()  # long ones and what they wait for
         while frontier and len(members) < LARGEST:
             for value in frontier.pop().operands:
                 op = value.op
-                if op is None or id(op) in taken or op in members or op.block is not block:
+                if op is None or op in taken or op in members or op.block is not block:
                     continue
                 if not _joins(op) or any(user not in members for user in value.users):
                     continue
-                if value.type.shape != root.result.shape:  # type: ignore[union-attr]
+                if value.shape != root.result.shape or crosses(barriers, position[op], position[root]):
                     continue
-                if crosses(barriers, position[id(op)], position[id(root)]):
-                    continue
-                waits = any(id(user) in awaited for user in value.users)
+                waits = not awaited.isdisjoint(value.users)
                 if waits and _is_long(op):
                     continue
                 if waits or _is_long(op):
-                    awaited.add(id(op))
+                    awaited.add(op)
                 members.append(op)
                 frontier.append(op)
         if len(members) > 1:
-            taken.update(map(id, members))
-            groups.append(sorted(members, key=lambda op: position[id(op)]))
+            taken.update(members)
+            groups.append(sorted(members, key=position.__getitem__))
     return groups
 
 

@@ -55,9 +55,8 @@ def _block(block: Block) -> None:
 
 def _is_nothing(op: Op) -> bool:
     """The op gives no value that has memory of its own, and has no effect."""
-    if op.regions or not op.effect_free:
-        return False
-    return op.view or not any(isinstance(r.type, TensorType) for r in op.results)
+    tensors = any(isinstance(r.type, TensorType) for r in op.results)
+    return not op.regions and op.effect_free and (op.view or not tensors)
 
 
 def _hands_on(op: Operator) -> bool:

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from oic.ir import dims, index
 from oic.ir.control import CheckIterations, Cond, For, If, Parallel, Yield
-from oic.ir.core import Block, Op, Value
+from oic.ir.core import Block, Op, Value, clone_op
 from oic.ir.dims import Dim
 from oic.ir.module import Module
 from oic.ir.ranges import CHECKS, Ranges
@@ -57,9 +57,8 @@ def _body(body: Block) -> None:
     for op, operands in mover.gone.items():
         for part in op.walk():
             part.replace_operands(operands)
-    head, tail = body.ops[:first], body.ops[first:]
-    tail = [op for op in tail if op not in mover.gone]
-    body.set_ops([*head, *mover.ops, *tail])
+    tail = [op for op in body.ops[first:] if op not in mover.gone]
+    body.set_ops([*body.ops[:first], *mover.ops, *tail])
     body.replace(mover.same)
 
 
@@ -88,7 +87,10 @@ class _Mover(EarlyValues):
         known, made = len(self.copies), list[Op]()
         try:
             if isinstance(op, index.ExtentBind) and op.block is self.body:
-                self.hoist_extent(op, made)
+                op.value = self.early(op.value, {}, made)
+                made.append(op)
+                self.gone[op] = {}
+                self.given |= {op.extent}  # sizes made of it are known early
             else:
                 self.check(op, {}, made)
                 self.forget(op)
@@ -99,13 +101,11 @@ class _Mover(EarlyValues):
 
     def forget(self, op: Op) -> None:
         """The check has been made early."""
-        if isinstance(op, CHECKS) and not isinstance(op, (index.CheckRange, index.CheckIds)):
+        if isinstance(op, (index.ExtentBind, index.AssertShape)) or (op.results and op.block is not self.body):
             op.checked = True
         elif op.block is self.body:
             self.gone[op] = {}
             self.same |= {v: self.copies[v] for v in op.results}
-        elif op.results:
-            op.checked = True
         else:
             op.home.set_ops([o for o in op.home.ops if o is not op])
 
@@ -160,16 +160,8 @@ class _Mover(EarlyValues):
             case index.AssertShape():
                 return [v for pair in _unequal(op) for size in pair for _, v in self.unknown(size)]
             case index.CheckRange() | index.ExtentBind():
-                found = [op.value, *_limits(op), op.shown if isinstance(op, index.CheckRange) else None]
-                return [v for v in found if isinstance(v, Value)]
+                return op.operands
         return [op.result]
-
-    def hoist_extent(self, op: index.ExtentBind, ops: list[Op]) -> None:
-        """Bind an extent before the first effect, so that sizes made of it are known there."""
-        op.value = self.early(op.value, {}, ops)
-        ops.append(op)
-        self.gone[op] = {}
-        self.given |= {op.extent}
 
     def iterations(self, op: Op, around: list[Op], bounds: Bounds) -> list[Op]:
         """The checks for all iterations of these loops and branches, inside an `if` where one may not run.
@@ -258,16 +250,12 @@ class _Mover(EarlyValues):
             for sizes in _unequal(op):
                 left, right = (self.early_size(size, iteration, ops) for size in sizes)
                 ops.append(index.same_size(left, right, op.x.hint, op.span))
-        elif isinstance(op, (index.CheckRange, index.ExtentBind)):
-            value = self.early(op.value, iteration, ops)
-            low, high = (self.early(b, iteration, ops) if isinstance(b, Value) else b for b in _limits(op))
-            new = index.CheckRange(value, low, high, op.below, op.above, op.variable, span=op.span)
-            if isinstance(op, index.ExtentBind):
-                new.says = index.SIZE
-            elif op.says:
-                new.says, new.radix = op.says, op.radix
-                new.shown = self.early(op.shown, iteration, ops) if op.shown is not None else None
-            ops.append(new)
+        elif isinstance(op, index.CheckRange):
+            known = {v: self.early(v, iteration, ops) for v in op.operands}
+            ops.append(clone_op(op, known))
+        elif isinstance(op, index.ExtentBind):
+            value, most = self.early(op.value, iteration, ops), op.extent.maximum
+            ops.append(index.CheckRange(value, 0, most, op.below, op.above, op.variable, index.SIZE, span=op.span))
         else:
             self.early(op.result, iteration, ops)
 
@@ -287,10 +275,6 @@ class _Mover(EarlyValues):
 def _unequal(op: index.AssertShape) -> list[tuple[Dim, Dim]]:
     """The sizes that are compared."""
     return [(a, b) for a, b in zip(op.x.shape, op.shape, strict=True) if a != b]
-
-
-def _limits(op: index.CheckRange | index.ExtentBind) -> list[int | Value]:
-    return [0, op.extent.maximum] if isinstance(op, index.ExtentBind) else [op.low, op.high]
 
 
 def _if(condition: Value, then: list[Op], orelse: list[Op]) -> If:

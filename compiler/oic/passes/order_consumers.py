@@ -14,8 +14,6 @@ the same refusal as in source order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from oic.ir.control import Parallel, Yield
 from oic.ir.core import Block, Op, Value
 from oic.ir.facts import Facts
@@ -68,21 +66,12 @@ def _ordered(op: Parallel, facts: Facts, mapping: dict[Value, Value]) -> list[Op
     return [new]
 
 
-@dataclass
 class _Region:
-    """What matters of a region: the states it touches, and whether it may refuse the step."""
+    """What matters of a region: the states it reads and writes, and whether it may refuse the step."""
 
-    block: Block
-    facts: Facts
-    reads: set[Value] = field(default_factory=set)
-    writes: set[Value] = field(default_factory=set)
-    refuses: bool = False
-
-    def __post_init__(self) -> None:
-        for op in self.block.ops:
-            self.reads |= set(op.touched("read"))
-            self.writes |= set(op.touched("write"))
-        self.refuses = _may_refuse(self.block, self.facts)
+    def __init__(self, block: Block, facts: Facts) -> None:
+        self.reads, self.writes = ({s for op in block.ops for s in op.touched(how)} for how in ("read", "write"))
+        self.refuses = _may_refuse(block, facts)
 
 
 class _Joined:

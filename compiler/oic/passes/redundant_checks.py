@@ -70,11 +70,8 @@ class _Settle(_Walk):
 
     def kept(self, op: Op) -> list[Op]:
         if isinstance(op, IndexOp) and (found := folded_index(op, self.facts)) is not None:
-            if not isinstance(found, Op):
-                op.result.give_way(found)
-                return []
-            op.result.give_way(found.result)
-            return self.kept(found)  # which may be folded again
+            op.result.give_way(found.result if isinstance(found, Op) else found)
+            return self.kept(found) if isinstance(found, Op) else []  # it may be folded again
         if isinstance(op, IndexArithmetic):
             op.checked = op.checked or self.facts.fits(op)
         left = super().kept(op)

@@ -25,10 +25,9 @@ from oic.ir.state import StateGet
 
 def schedule_checks(module: Module) -> None:
     """Move the checks of every block."""
-    for func in module.functions():
-        ranges = Ranges()  # ops are moved, not changed
-        for block in func.body.walk():
-            _block(block, ranges)
+    ranges = Ranges()  # ops are moved, not changed
+    for block in module.blocks():
+        _block(block, ranges)
 
 
 def _block(block: Block, ranges: Ranges) -> None:

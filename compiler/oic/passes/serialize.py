@@ -20,12 +20,11 @@ from oic.ir.module import Module
 
 def serialize(module: Module) -> None:
     """Put the ops of every region in place of its `parallel` op."""
-    for func in module.functions():
-        mapping: dict[Value, Value] = {}
-        for block in reversed(list(func.body.walk())):
-            ops = (inlined(op, mapping) if isinstance(op, Parallel) else [op] for op in block.ops)
-            block.set_ops(chain.from_iterable(ops))
-        func.body.replace(mapping)
+    mapping: dict[Value, Value] = {}
+    for block in reversed(list(module.blocks())):
+        ops = (inlined(op, mapping) if isinstance(op, Parallel) else [op] for op in block.ops)
+        block.set_ops(chain.from_iterable(ops))
+    module.top.replace(mapping)
 
 
 def inlined(op: Parallel, mapping: dict[Value, Value]) -> list[Op]:
