@@ -86,20 +86,20 @@ class Accesses(Generic[Kept]):
         bases = Counter(tuple(place) for _, place in placed).most_common(BASES)
         common = {base for base, _ in bases}
         self._alike = by_key((base if (base := tuple(place)) in common else (), (op, place)) for op, place in placed)
-        self._by: dict[Hashable, dict[tuple[int, ...], Kept]] = {}
+        # Of the accesses of each base, by some of its parts, those that have the same integers there.
+        self._by: list[dict[tuple[Part, ...], dict[tuple[int, ...], Kept]]] = [{} for _ in self._alike]
 
     def around(self, box: Box) -> list[Kept]:
         """All that may meet the box, and others."""
         place = box.place(self.known)
-        found = (self._at(place, base, [part for part in base if part in place]) for base in self._alike)
-        return [kept for kept in found if kept is not None]
-
-    def _at(self, place: Place, base: tuple[Part, ...], parts: Sequence[Part]) -> Kept | None:
-        """Of the accesses of a base those that have the integers of the place in some parts; None if there are none."""
-        if (key := (base, *parts)) not in self._by:
-            found = by_key((tuple(there[part] for part in parts), op) for op, there in self._alike[base])
-            self._by[key] = {at: self._keep(ops) for at, ops in found.items()}
-        return self._by[key].get(tuple(place[part] for part in parts))
+        found: list[Kept] = []
+        for (base, members), by in zip(self._alike.items(), self._by, strict=True):
+            if (parts := tuple([part for part in base if part in place])) not in by:
+                same_there = by_key((tuple(there[part] for part in parts), op) for op, there in members)
+                by[parts] = {at: self._keep(ops) for at, ops in same_there.items()}
+            if (kept := by[parts].get(tuple(place[part] for part in parts))) is not None:
+                found.append(kept)
+        return found
 
 
 def is_apart(op: Op, box: Box, known: Ranges) -> bool:
