@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from oic.check.binding import Binding, check_bytes
-from oic.check.model_data import axes, check_data, find_data, tensors_of
+from oic.check.model_data import axes, check_data, find_data, tensors_of, warn_of_zeros
 from oic.check.report import Refused
 from oic.check.resolved import Resolved
 from oic.check.sizes import size_values
@@ -31,6 +31,7 @@ def bind(resolved: Resolved, model: Model | None, overrides: Mapping[str, int]) 
     binding = Binding(resolved, model, refused=refused)
     for variable in resolved.symbols.variables.values():
         _begin(binding, variable)
+    warn_of_zeros(binding)
     _resolve_sizes(binding, overrides)
     _find_extents(binding)
     for variable in binding.variables:

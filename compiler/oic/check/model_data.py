@@ -45,9 +45,20 @@ def find_data(binding: Binding, variable: Variable) -> None:
     if variable.init is None and (explicit is not None or (absent and model is not None)):
         _refuse_missing(binding, variable, tried)
     elif absent:
-        what = f"there is no model, and constant '{variable.name}' has no @init: it is zero"
-        span, hint = variable.declaration.name_span, "give its value with --model"
-        binding.report.add(Diagnostic("constant-zero", what, span, hint=hint, severity="warning"))
+        binding.zeros.append(variable)
+
+
+def warn_of_zeros(binding: Binding) -> None:
+    """Without a model, constants that nothing gives a value are zeros: said once, of all of them."""
+    if not binding.zeros:
+        return
+    first, *more = binding.zeros
+    what, whose = f"constant '{first.name}' has no @init: it is zero", "its value"
+    if more:
+        others = f"'{more[0].name}'" if len(more) == 1 else f"{len(more)} more"
+        what, whose = f"constants '{first.name}' and {others} have no @init: they are zero", "their values"
+    what, hint, span = f"there is no model, and {what}", f"give {whose} with --model", first.declaration.name_span
+    binding.report.add(Diagnostic("constant-zero", what, span, hint=hint, severity="warning"))
 
 
 def _find(model: Model, variable: Variable, name: str) -> bool:
