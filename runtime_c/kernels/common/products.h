@@ -10,19 +10,19 @@
 #include "../../simd/tiles.h"
 
 /* Products of a chunk whose operands are widened or gathered at a time: all of them, or, where stacks are small, few. */
-#if OIC_HOSTED
-#define OIC_BLOCK OIC_CHUNK
-#else
+#if OIC_SMALL_STACK
 #define OIC_BLOCK 32
+#else
+#define OIC_BLOCK OIC_CHUNK
 #endif
 
 /* Rows of x that go through a chunk of w together: as many as stay in a cache, and those whose sums are on the stack. */
-#if OIC_HOSTED
+#if OIC_SMALL_STACK
+#define OIC_ROWS 8
+#define OIC_ROWS_OF_SUMS 8
+#else
 #define OIC_ROWS 128
 #define OIC_ROWS_OF_SUMS 48
-#else
-#define OIC_ROWS 16
-#define OIC_ROWS_OF_SUMS 16
 #endif
 
 /* Rows of x that go through many panels are copied first, a chunk of K side by side, so that they are read in order: where
@@ -39,10 +39,10 @@
 /* Up to how many rows numbers of w that are narrow are widened in every tile, and not once for all of them: one or two instructions
    take less time than a copy in memory.  Zen 5: 0.95 instead of 0.90 of the multiply-add peak for 128 rows, 0.92 instead of 0.75
    for 16; as AVX2 there 0.95 and 0.94, 0.90 and 0.80.  Intel's do it with the units that multiply: 0.75 instead of 0.89 for 128
-   rows, 0.74 instead of 0.64 for 16. */
-#if OIC_INTEL
+   rows, 0.74 instead of 0.64 for 16.  Where stacks are small there is no room for what is widened. */
+#if OIC_INTEL && !OIC_SMALL_STACK
 #define OIC_WIDENS_AGAIN 24
-#elif OIC_REGISTER >= 32 || defined(__aarch64__)
+#elif OIC_REGISTER >= 32 || defined(__aarch64__) || OIC_SMALL_STACK
 #define OIC_WIDENS_AGAIN OIC_ROWS
 #else
 #define OIC_WIDENS_AGAIN 0
@@ -65,10 +65,10 @@
 
 /* Neighbouring columns of a row-major w that one row of x goes along: enough for memory to be read in order, or, where
    stacks are small, few.  They are sums of their own, so that their number has no part in any. */
-#if OIC_HOSTED
-#define OIC_STRETCH 1024
+#if OIC_SMALL_STACK
+#define OIC_STRETCH 64
 #else
-#define OIC_STRETCH 128
+#define OIC_STRETCH 1024
 #endif
 
 /* Panels of sixteen columns. */
