@@ -61,7 +61,7 @@ static inline void NAME(oic_conv_panels_window)(const ARGS(oic_conv_panels) *a, 
     }
 }
 
-/* The windows of rows of positions lie in x, neighbours `xm` apart, their elements `xk`. */
+/* The windows of rows of positions lie in x, neighbours `xm` apart, their elements `xk`: else these stay as they are. */
 static inline int NAME(oic_conv_panels_direct)(const ARGS(oic_conv_panels) *a, ptrdiff_t *xm, ptrdiff_t *xk)
 {
     if (a->padding_x != 0 || a->padding_y != 0) {
@@ -72,9 +72,12 @@ static inline int NAME(oic_conv_panels_direct)(const ARGS(oic_conv_panels) *a, p
         *xk = a->dilation_x;
         return 1;
     }
-    *xm = 1;
-    *xk = a->height * a->width;
-    return a->taps_y == 1 && a->taps_x == 1 && a->stride_y == 1 && a->stride_x == 1;
+    if (a->taps_y == 1 && a->taps_x == 1 && a->stride_y == 1 && a->stride_x == 1) {
+        *xm = 1;
+        *xk = a->height * a->width;
+        return 1;
+    }
+    return 0;
 }
 
 /* Windows first..end-1 of a turn are gathered. */
@@ -105,7 +108,7 @@ static inline void NAME(oic_conv_panels_part)(const void *args, ptrdiff_t first,
     (void)worker;
     PRODUCT(&(const OPERANDS){
                 .x = direct ? x + a->from * xm : a->work, .w = a->w, .b = a->b, .y = positions == 1 ? y : rows,
-                .M = M, .K = K, .N = N, .xm = direct ? xm : K, .xk = xk,
+                .M = M, .K = K, .N = N, .xm = xm, .xk = xk,
                 .wk = OIC_LANES, .wg = OIC_LANES * K, .wn = 1,
             },
             4 * first, 4 * end < panels ? 4 * end : panels);
