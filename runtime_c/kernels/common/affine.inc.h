@@ -63,15 +63,18 @@ static inline ptrdiff_t NAME(oic_affine_next)(const ARGS(oic_affine) *a, ptrdiff
         return left < most ? left : most;
     }
     if (a->inner == 1) {
-        const ptrdiff_t most = OIC_HELD / a->n * a->n;
-        if (to->many == 0) {
+        const ptrdiff_t most = OIC_HELD / a->n * a->n, few = left < most ? left : most;
+        if (to->many == 0) { /* the first part is the longest */
             to->small = 1;
-            for (ptrdiff_t column = at % a->n, m; to->many < most; column = 0) {
-                m = a->n - column < most - to->many ? a->n - column : most - to->many;
+            if (a->n == 1) {
+                NAME(oic_affine_add)(a, to, few, 0, 0);
+            }
+            for (ptrdiff_t column = at % a->n, m; to->many < few; column = 0) {
+                m = a->n - column < few - to->many ? a->n - column : few - to->many;
                 NAME(oic_affine_add)(a, to, m, column, 1);
             }
         }
-        return left < most ? left : most;
+        return few;
     }
     to->many = 0;
     to->small = 1;
