@@ -5,7 +5,7 @@
     %z = linear(%h, %b)                                  %y = linear(%x, %a)
 
 A matrix that is read row after row, where it lies in another one, takes ten times as long.  The same for one that is
-transposed.
+transposed, and for filters of a convolution in another order.
 Only where nothing reads the whole constant, and its parts have no more bytes.
 """
 
@@ -19,19 +19,20 @@ from oic.dtypes import Array
 from oic.ir.core import Op, Value
 from oic.ir.module import Module
 from oic.ir.state import Constant
+from oic.kernels.targets import TARGETS, Target
 from oic.operators.base import Operator
 from oic.passes.pack_weights import fields_of, may_have
 
 
-def own_parts(module: Module) -> None:
+def own_parts(module: Module, target: Target = TARGETS["portable"]) -> None:
     """Replace every such matrix, and the views of it."""
     made: dict[Op, list[Constant]] = {}
     gone: dict[Op, None] = {}
     for constant in list(module.constants()):
         data = module.weights[constant.symbol]
-        if constant.type.rank == 2 and not constant.type.encoding and isinstance(data, np.ndarray):
+        if constant.type.rank >= 2 and not constant.type.encoding and isinstance(data, np.ndarray):
             parts, views = _parts(constant, data)
-            if _pays(constant, parts):
+            if _pays(constant, parts, target):
                 made[constant] = _replace(module, constant, parts)
                 gone |= views
     if made:
@@ -70,11 +71,15 @@ def _arrays(view: Any, array: Array) -> list[Array]:
     return found if isinstance(found, list) else [found]
 
 
-def _pays(constant: Constant, parts: Parts) -> bool:
-    """Some kernel takes a part in an encoding, nothing takes the whole, and no byte is there twice."""
+def _pays(constant: Constant, parts: Parts, target: Target) -> bool:
+    """A part may lie as its reader likes, nothing takes the whole, and no byte is there twice."""
     found = [values for values, _ in parts.values()]
     nbytes = sum(values[0].tensor.nbytes for values in found)
-    return 0 not in parts and nbytes <= constant.type.nbytes and any(_packed(v) for values in found for v in values)
+    return (
+        0 not in parts
+        and nbytes <= constant.type.nbytes
+        and any(_packed(v) or _filters(v, target) for values in found for v in values)
+    )
 
 
 def _packed(value: Value) -> bool:
@@ -83,6 +88,12 @@ def _packed(value: Value) -> bool:
     fields = [(user, field) for user in users for field in fields_of(user, value)]
     kernels = [(user, k, k.takes[field]) for user, field in fields for k in user.kernels if field in k.takes]
     return any(may_have(value.tensor, layout) and kernel.fits(user) for user, kernel, layout in kernels)
+
+
+def _filters(value: Value, target: Target) -> bool:
+    """Something reads a value as filters, which become a matrix where they are a constant."""
+    users = [user for user in value.users if isinstance(user, Operator) and fields_of(user, value) == ("w",)]
+    return any(user.flattens(target) for user in users)
 
 
 def _replace(module: Module, constant: Constant, parts: Parts) -> list[Constant]:

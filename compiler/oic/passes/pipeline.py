@@ -98,10 +98,10 @@ PIPELINE: tuple[Step, ...] = (
     Step("fuse", fuse, "after checks have moved: an effect in between bars fusion", "indexed"),
     Step("fuse-epilogues", fuse_epilogues, "what is done to the results of products alone, as they are stored; before "
          "kernels are chosen, of which some can", "indexed"),
+    Step("own-parts", own_parts, "matrices and filters as products take them, before these are flattened and kernels "
+         "are chosen, which may read them in an order of their own", "indexed", takes=("target",)),
     Step("flatten-filters", flatten_filters, "matrices, before kernels are chosen that take them", "indexed",
          takes=("target",)),
-    Step("own-parts", own_parts, "matrices as products take them, before kernels are chosen, which may read them in an "
-         "order of their own", "indexed"),
     Step("select-kernels", select_kernels, "once it is known who reads a constant; what comes after asks the "
          "kernel", "indexed", takes=("target", "threads")),
     Step("join-products", join_products, "once it is known which kernels read constants, and those that read "
