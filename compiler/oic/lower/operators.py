@@ -8,6 +8,7 @@ from oic.check.binding import check_bytes
 from oic.check.report import Refused, refused
 from oic.check.symbols import LOCAL, Variable
 from oic.diagnostics import Diagnostic, Note, Span, count_of
+from oic.dtypes import DType
 from oic.ir import dims
 from oic.ir.core import OpError, Unequal, Value
 from oic.ir.dims import Dim
@@ -240,7 +241,16 @@ def require_dtype(access: s.Access, variable: Variable, value: Value) -> None:
     """Raises Refused for a value of another dtype than its destination."""
     if value.dtype is not variable.dtype:
         what = f"'{variable.name}' is {variable.dtype}, the value is {value.dtype}"
-        raise refused("result-dtype", what, access.span, variable, hint=f"op cast(…, to={variable.dtype}) converts")
+        raise refused("result-dtype", what, access.span, variable, hint=_conversion(value, variable.dtype))
+
+
+def _conversion(value: Value, to: DType) -> str:
+    """How a value gets another dtype: sums of integers wrap before a cast could widen them."""
+    cast, has, op = f"op cast(…, to={to}) converts", value.dtype, value.op
+    widens = to.is_int and to.kind == has.kind and to.bits > has.bits
+    if op is not None and widens and "acc" in op.fields and getattr(op, "acc") is None:  # noqa: B009
+        return f"{op.name}(…, acc={to}) computes in {to}; {cast} what has wrapped in {has}"
+    return cast
 
 
 def _other_shape(

@@ -38,13 +38,16 @@ POINTS = 1 << 18  # bytes of points of a block of tiles (conv_winograd.h)
 DEEP, TILES, RESULTS = 24, 16, 2048  # channels of a group, and tiles, of one output and of all, from which on these pay
 
 
+SIDES = "both ends get as many; op pad(x, before=[…], after=[…]) adds what it is told, with any value"
+
+
 def per_axis(op: Operator, where: str, count: int, least: int) -> tuple[int, ...]:
     """A setting as one integer for each of `count` axes; refuses smaller ones than `least`."""
     given = getattr(op, where)
     values = list(given) if isinstance(given, (list, tuple)) else [given] * count
     if len(values) != count or any(not isinstance(v, int) or isinstance(v, bool) or v < least for v in values):
         what = f"an integer of at least {least}, or a list of {count}"
-        raise OpError("op-setting", f"{where} {given} is not {what}", where)
+        raise OpError("op-setting", f"{where} {given} is not {what}", where, SIDES if where == "padding" else None)
     return tuple(values)
 
 
