@@ -25,7 +25,7 @@ from oic.driver import Settings, compile_graph, lowered
 from oic.dtypes import FLT, Array
 from oic.importers import families, import_checkpoint
 from oic.importers.checkpoint import Checkpoint
-from oic.importers.decoder import Decoder, Layer, Matrix, Norm
+from oic.importers.decoder import Decoder, Layer, Matrix, Network, Norm
 from oic.importers.transformer import transformer_program
 from oic.ir import index
 from oic.ir.core import REGISTRY, Value
@@ -345,8 +345,8 @@ def letters(c: Checkpoint) -> Decoder:
     return Decoder(
         family="letters", vocab=c.size("vocab"), width=c.size("width"), heads=heads, kv_heads=heads // 2,
         head_size=c.size("width") // heads, inner=c.size("inner"), context=16, layers=(Layer(),) * c.layers("depth"),
-        embed="e", q=matrix("q"), k=matrix("k"), v=matrix("v"), o=matrix("o"), gate=matrix("g"), up=matrix("u"),
-        down=matrix("d"), activation="silu", before_attention=Norm("{l}.a", "rms", 1e-6),
+        embed="e", q=matrix("q"), k=matrix("k"), v=matrix("v"), o=matrix("o"),
+        network=Network(matrix("u"), matrix("d"), "silu", matrix("g")), before_attention=Norm("{l}.a", "rms", 1e-6),
         before_network=Norm("{l}.n", "rms", 1e-6), final=Norm("f", "rms", 1e-6),
     )  # fmt: skip
 

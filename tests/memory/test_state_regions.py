@@ -10,7 +10,7 @@ from oic.ir.grouping import by_key
 from oic.ir.ranges import Ranges
 from oic.ir.state import StateLoad, StateStore
 from oic.memory import state_regions
-from oic.memory.state_regions import Accesses, Box, apart, boxes_of, is_apart
+from oic.memory.state_regions import Accesses, Box, Boxed, apart, is_apart
 from tests.fuzz.checks import compiled
 
 TEXT = """
@@ -90,7 +90,7 @@ def test_what_is_left_out_is_apart_whatever_accesses_are(bases: int, monkeypatch
     for state, ops in by_key((s, op) for s, op in touched if not op.regions).items():
         accesses = Accesses(ops, known, list[Op])
         seen |= {op.name for op in ops}
-        for box in [box for op in ops for box in boxes_of(op) or []]:
+        for box in [Box.of(op) for op in ops if isinstance(op, Boxed)]:
             near = [other for some in accesses.around(box) for other in some]
             assert len(near) == len(set(near)) and box.whole is state
             out = [other for other in ops if other not in near]

@@ -35,7 +35,10 @@ GROUP_LAYOUTS = (PANELS, COLUMNS)
 PAIRED = {PANELS: "pairs", COLUMNS: "column_pairs"}
 TURNED = {COLUMNS: PANELS, PAIRED[COLUMNS]: PAIRED[PANELS]}  # as which the transpose lies
 LAYOUTS = (*PAIRED.values(), *GROUP_LAYOUTS)  # the first of equals is taken
-NARROW = {"bf16": dtypes.bf16, "f16": dtypes.f16}
+NARROW = {
+    "bf16": dtypes.bf16,
+    "f16": dtypes.f16,
+}
 STORAGES = (*NARROW, *GROUP_STORAGES)
 PART = 1 << 20  # elements that are encoded at once
 
