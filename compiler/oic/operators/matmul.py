@@ -34,6 +34,12 @@ def narrower(wide: DType, narrow: DType) -> bool:
     return narrow.is_float and wide.holds(narrow)
 
 
+def made_equal(wide: DType, other: DType, scaled: str) -> str:
+    """How a product of these types is written: `scaled` takes small integers as they are stored."""
+    small = wide.is_float and not other.is_float and other.kind != "bool" and other.bits <= 8
+    return f"{scaled} takes numbers of {other} with their scale" if small else f"op cast(…, to={wide}) makes them equal"
+
+
 def product(a: Array, b: Array, dtype: DType) -> Array:
     """a @ b: floats summed in f64, integers modulo 2^64, bool as OR of ANDs; NumPy's batch rule."""
     if dtype.kind == "bool":
@@ -116,7 +122,7 @@ class MatMul(Operator, name="matmul"):
             if not a.is_float or b.kind not in ("int", "uint", "ternary") or b.bits > 8:
                 raise OpError("op-dtype", f"b_scale goes with a float and 8-bit integers, not {a} and {b}", "b")
         elif a is not b and not narrower(a, b):
-            raise OpError("op-dtype", f"matmul of {a} and {b}", "b", hint=f"op cast(…, to={a}) makes them equal")
+            raise OpError("op-dtype", f"matmul of {a} and {b}", "b", hint=made_equal(a, b, "b_scale=…"))
 
     def _require_scale(self, scale: Value) -> None:
         along_k = -1 if self.transpose_b else -2
@@ -312,7 +318,8 @@ class Linear(Operator, name="linear"):
         self.require_rank("w", 2, 2)
         x, w = self.x.dtype, self.w.dtype
         if x is not w and not narrower(x, w):
-            raise OpError("op-dtype", f"linear of {x} and {w}", "w", hint=f"op cast(…, to={x}) makes them equal")
+            hint = made_equal(x, w, "op matmul(…, transpose_b=true, b_scale=…)")
+            raise OpError("op-dtype", f"linear of {x} and {w}", "w", hint=hint)
         self.require_dim("w", 1, self.x.shape[-1])
         to = accumulated(self, x)
         if self.b is not None:
