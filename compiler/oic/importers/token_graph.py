@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,7 +11,7 @@ from oic.importers.writer import Writer
 
 
 @dataclass(kw_only=True)
-class TokenGraph(Writer):
+class TokenGraph(Writer, ABC):
     """Such a graph while it is written; `rows` are the sizes before those of a token."""
 
     rows: ClassVar[str] = "N"
@@ -39,13 +40,13 @@ class TokenGraph(Writer):
             block.add("return;")
         return [whole, last]
 
+    @abstractmethod
     def embedding(self, to: BlockText) -> None:
         """x = what the first layer reads of the tokens."""
-        raise NotImplementedError
 
+    @abstractmethod
     def head(self, to: BlockText, x: str, logits: str) -> None:
         """The logits of x."""
-        raise NotImplementedError
 
     def last(self, to: BlockText) -> None:
         """y = what the head reads of the last token."""

@@ -248,7 +248,7 @@ def _conversion(value: Value, to: DType) -> str:
     """How a value gets another dtype: sums of integers wrap before a cast could widen them."""
     cast, has, op = f"op cast(…, to={to}) converts", value.dtype, value.op
     widens = to.is_int and to.kind == has.kind and to.bits > has.bits
-    if op is not None and widens and "acc" in op.fields and getattr(op, "acc") is None:  # noqa: B009
+    if op is not None and widens and op.attributes().get("acc", to) is None:
         return f"{op.name}(…, acc={to}) computes in {to}; {cast} what has wrapped in {has}"
     return cast
 
