@@ -28,7 +28,8 @@ typedef ARGS(oic_conv_planes) ARGS(oic_conv_transpose_planes);
 #define TILE_ROWS MATH(oic_tile_rows)
 #define ROW 8   /* registers of sums of one row, */
 #define PAIR 4  /* and of each of two */
-#define PAIRS (OIC_WIDTH == 16 ? 16 : 4) /* taken apart at once: what compilers have shuffles for */
+#define PAIRS (OIC_WIDTH == 16 ? 16 : FOUR) /* taken apart at once: what compilers have shuffles for */
+#define FOUR 4
 #define SPARE (OIC_LANES * OIC_TILE_PANELS) /* elements behind the planes that lanes without a position may meet */
 
 /* A call.
@@ -96,13 +97,23 @@ OIC_LOOP void NAME(oic_conv_tables)(const NAME(oic_conv_view) *v)
     }
 }
 
-/* to = n numbers, which are few: a row. */
+/* to = n numbers, which are few: a row.  Of a short one the first and the last four or eight are moved, some perhaps twice. */
 OIC_INLINE void NAME(oic_conv_copy)(T *restrict to, const T *restrict from, ptrdiff_t n)
 {
-    if (n < WIDTH) {
+    if (n < FOUR) {
         for (ptrdiff_t i = 0; i < n; ++i) {
             to[i] = from[i];
         }
+        return;
+    }
+    if (n < 2 * FOUR) {
+        memcpy(to, from, FOUR * sizeof *to);
+        memcpy(to + n - FOUR, from + n - FOUR, FOUR * sizeof *to);
+        return;
+    }
+    if (n < WIDTH) {
+        memcpy(to, from, 2 * FOUR * sizeof *to);
+        memcpy(to + n - 2 * FOUR, from + n - 2 * FOUR, 2 * FOUR * sizeof *to);
         return;
     }
     for (ptrdiff_t i = 0; i + WIDTH < n; i += WIDTH) {
@@ -111,11 +122,25 @@ OIC_INLINE void NAME(oic_conv_copy)(T *restrict to, const T *restrict from, ptrd
     MATH(oic_register_store)(to + n - WIDTH, MATH(oic_register_load)(from + n - WIDTH)); /* the last ones, perhaps twice */
 }
 
-/* to = n zeros. */
+/* to = n zeros, mostly few, for which a call or a loop on registers is too much. */
 OIC_INLINE void NAME(oic_conv_clear)(T *restrict to, ptrdiff_t n)
 {
-    for (ptrdiff_t i = 0; i < n; ++i) {
+    for (ptrdiff_t i = 0; i < FOUR; ++i) {
+        if (i < n) {
+            to[i] = (T)0;
+        }
+    }
+    for (ptrdiff_t i = FOUR; i < n; ++i) {
         to[i] = (T)0;
+    }
+}
+
+/* to = n zeros; up to a register of what lies behind them, which is written later, becomes 0. */
+OIC_INLINE void NAME(oic_conv_between)(T *to, ptrdiff_t n)
+{
+    MATH(oic_register_store)(to, MATH(oic_register_of)((C)0)); /* mostly all */
+    for (ptrdiff_t i = WIDTH; i < n; i += WIDTH) {
+        MATH(oic_register_store)(to + i, MATH(oic_register_of)((C)0));
     }
 }
 
@@ -128,6 +153,12 @@ OIC_INLINE void NAME(oic_conv_phase)(T *restrict to, ptrdiff_t n, const T *restr
     NAME(oic_conv_clear)(to, first);
     if (step == 1) {
         NAME(oic_conv_copy)(to + first, x + left + first, end - first);
+    } else if (end - first <= FOUR) {
+        for (ptrdiff_t i = 0; i < FOUR; ++i) {
+            if (i < end - first) {
+                to[first + i] = x[left + (first + i) * step];
+            }
+        }
     } else {
         for (ptrdiff_t i = first; i < end; ++i) {
             to[i] = x[left + i * step];
@@ -136,10 +167,10 @@ OIC_INLINE void NAME(oic_conv_phase)(T *restrict to, ptrdiff_t n, const T *restr
     NAME(oic_conv_clear)(to + end, n - end);
 }
 
-/* Pairs of elements, apart. */
-OIC_INLINE void NAME(oic_conv_pairs)(T *restrict even, T *restrict odd, const T *restrict from)
+/* `some` pairs of elements, apart. */
+OIC_INLINE void NAME(oic_conv_pairs)(int some, T *restrict even, T *restrict odd, const T *restrict from)
 {
-    for (int i = 0; i < PAIRS; ++i) {
+    for (int i = 0; i < some; ++i) {
         even[i] = from[2 * i];
         odd[i] = from[2 * i + 1];
     }
@@ -151,16 +182,23 @@ static inline void NAME(oic_conv_halves)(T *restrict even, T *restrict odd, ptrd
 {
     const ptrdiff_t low = left < 0 ? (1 - left) / 2 : 0, high = (width - left) / 2; /* pairs of which both are there */
     const ptrdiff_t last = high < n ? high : n;
-    if (last - low < PAIRS) {
+    if (last - low < FOUR) {
         NAME(oic_conv_phase)(even, n, x, width, left, 2);
         NAME(oic_conv_phase)(odd, n, x, width, left + 1, 2);
         return;
     }
     NAME(oic_conv_phase)(even, low, x, width, left, 2);
     NAME(oic_conv_phase)(odd, low, x, width, left + 1, 2);
-    for (ptrdiff_t i = low; i < last; i += PAIRS) {
-        const ptrdiff_t at = i + PAIRS <= last ? i : last - PAIRS; /* the last ones, perhaps twice */
-        NAME(oic_conv_pairs)(even + at, odd + at, x + left + 2 * at);
+    if (last - low < PAIRS) {
+        for (ptrdiff_t i = low; i < last; i += FOUR) {
+            const ptrdiff_t at = i + FOUR <= last ? i : last - FOUR; /* the last ones, perhaps twice */
+            NAME(oic_conv_pairs)(FOUR, even + at, odd + at, x + left + 2 * at);
+        }
+    } else {
+        for (ptrdiff_t i = low; i < last; i += PAIRS) {
+            const ptrdiff_t at = i + PAIRS <= last ? i : last - PAIRS;
+            NAME(oic_conv_pairs)(PAIRS, even + at, odd + at, x + left + 2 * at);
+        }
     }
     NAME(oic_conv_phase)(even + last, n - last, x, width, left + 2 * last, 2);
     NAME(oic_conv_phase)(odd + last, n - last, x, width, left + 2 * last + 1, 2);
@@ -180,6 +218,24 @@ static inline void NAME(oic_conv_fill)(const NAME(oic_conv_view) *v, ptrdiff_t n
         }
         return;
     }
+    if (step == 1 && v->y.step == 1) { /* rows are copied with zeros around them */
+        const ptrdiff_t first = left < 0 ? -left : 0, end = a->width - left < wide ? a->width - left : wide;
+        const ptrdiff_t above = top < 0 ? -top : 0, below = a->height - top < high ? a->height - top : high;
+        if (first < end && above < below) {
+            for (ptrdiff_t c = 0; c < v->inputs; ++c) {
+                const T *from = x + (c * a->height + top + above) * a->width + left + first;
+                T *to = v->planes + c * v->size;
+                NAME(oic_conv_between)(to, above * wide + first);
+                to += above * wide + first;
+                for (ptrdiff_t r = above; r < below; ++r, from += a->width, to += wide) {
+                    const ptrdiff_t between = r + 1 < below ? wide : (high - r) * wide - first;
+                    NAME(oic_conv_copy)(to, from, end - first);
+                    NAME(oic_conv_between)(to + end - first, between - (end - first));
+                }
+            }
+            return;
+        }
+    }
     for (ptrdiff_t plane = 0; plane < v->inputs * v->y.phases; ++plane) {
         T *restrict to = v->planes + plane * v->x.phases * v->size;
         const ptrdiff_t c = plane / v->y.phases, py = plane % v->y.phases;
@@ -198,29 +254,34 @@ static inline void NAME(oic_conv_fill)(const NAME(oic_conv_view) *v, ptrdiff_t n
     }
 }
 
+/* to, `step` apart, = n numbers and `more`. */
+OIC_INLINE void NAME(oic_conv_row_of)(T *restrict to, ptrdiff_t step, const C *restrict from, ptrdiff_t n, C more)
+{
+    if (step == 1 && n >= WIDTH) {
+        for (ptrdiff_t i = 0; i < n; i += WIDTH) {
+            const ptrdiff_t at = i + WIDTH <= n ? i : n - WIDTH; /* the last ones may be stored twice */
+            MATH(oic_register_store)(to + at, MATH(oic_register_load)(from + at) + MATH(oic_register_of)(more));
+        }
+        return;
+    }
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        to[i * step] = from[i] + more;
+    }
+}
+
 /* Store n positions from (row, column) of a block on, of so many channels; what lies behind the last column is none. */
 static inline void NAME(oic_conv_put)(const NAME(oic_conv_view) *v, const C *sum, ptrdiff_t ld, T *y, const B_T *b,
                                       ptrdiff_t channels, ptrdiff_t row, ptrdiff_t column, ptrdiff_t columns, ptrdiff_t pitch,
                                       ptrdiff_t n)
 {
     const ptrdiff_t step = v->x.classes, down = v->y.classes * v->a->out_width, plane = v->a->out_height * v->a->out_width;
-    for (ptrdiff_t e = 0, m; e < n; e += m, ++row, column = 0) {
-        m = pitch - column < n - e ? pitch - column : n - e;
-        const ptrdiff_t some = columns - column < m ? columns - column : m;
-        for (ptrdiff_t r = 0; r < channels; ++r) {
-            const C *restrict from = sum + r * ld + e;
-            T *restrict to = y + r * plane + row * down + column * step;
-            const C more = b != NULL ? (C)B_LOAD(b, r) : (C)0; /* sums are never -0 */
-            if (step == 1 && some >= WIDTH) {
-                for (ptrdiff_t i = 0; i < some; i += WIDTH) {
-                    const ptrdiff_t at = i + WIDTH <= some ? i : some - WIDTH; /* the last ones may be stored twice */
-                    MATH(oic_register_store)(to + at, MATH(oic_register_load)(from + at) + MATH(oic_register_of)(more));
-                }
-            } else {
-                for (ptrdiff_t i = 0; i < some; ++i) {
-                    to[i * step] = from[i] + more;
-                }
-            }
+    for (ptrdiff_t r = 0; r < channels; ++r) {
+        const C *const from = sum + r * ld;
+        const C more = b != NULL ? (C)B_LOAD(b, r) : (C)0; /* sums are never -0 */
+        T *to = y + r * plane + row * down;
+        for (ptrdiff_t e = 0, at = column; e < n; e += pitch - at, at = 0, to += down) {
+            const ptrdiff_t left = columns - at;
+            NAME(oic_conv_row_of)(to + at * step, step, from + e, left < n - e ? left : n - e, more);
         }
     }
 }
@@ -316,10 +377,25 @@ static inline void NAME(oic_conv_rows)(const NAME(oic_conv_view) *v, const T *w,
     const ptrdiff_t apart = v->y.stride / v->y.dilation * v->x.taps;
     for (ptrdiff_t r = 0; r < channels; ++r) {
         const NAME(oic_conv_lines) l = {
-            .w = w + r * v->products, .at = at, .n = n, .apart = apart < n ? apart : n, .below = v->x.extent, .down = down,
+            .w = w + r * v->products, .at = at, .n = n, .apart = apart < n ? apart : n, .below = v->x.extent, .down = columns < WIDTH ? WIDTH : down,
             .more = b != NULL ? (C)B_LOAD(b, r) : (C)0,
         };
         ptrdiff_t i = 0;
+        if (columns < WIDTH) { /* what would be stored behind a row is not its own */
+            T row[2 * WIDTH];
+            for (ptrdiff_t m; i < rows; i += m) {
+                const T *const from = v->planes + i * v->x.extent;
+                m = pairs && i + 2 <= rows ? 2 : 1;
+                if (m == 2) {
+                    NAME(oic_conv_registers)(2, 1, &l, from, 0, row);
+                } else {
+                    NAME(oic_conv_registers)(1, 1, &l, from, 0, row);
+                }
+                for (ptrdiff_t j = 0; j < m; ++j) {
+                    NAME(oic_conv_copy)(y + r * plane + (i + j) * down, row + j * WIDTH, columns);
+                }
+            }
+        }
         for (; pairs && i + 2 <= rows; i += 2) {
             NAME(oic_conv_row)(2, PAIR, &l, v->planes + i * v->x.extent, columns, y + r * plane + i * down);
         }
@@ -349,7 +425,7 @@ OIC_LOOP void NAME(oic_conv_tiles)(const NAME(oic_conv_view) *v, const T *w, con
                     .x = w + k, .xm = v->products, .w = v->planes + row * v->x.extent + column, .at = at + k, .n = ends[i] - k,
                     .place = place + p * OIC_LANES / OIC_EIGHT,
                 };
-                if (i == v->chunks - 1 && v->x.classes == 1) {
+                if (i == v->chunks - 1 && v->x.classes == 1 && 2 * columns >= WIDTH) {
                     const ptrdiff_t e = column + p * OIC_LANES;
                     NAME(oic_conv_ahead)(v, y, channels, row + e / pitch, e % pitch, m);
                 }
@@ -367,7 +443,7 @@ OIC_INLINE void NAME(oic_conv_class)(const NAME(oic_conv_view) *v, const NAME(oi
                                      const T *w, const int32_t *at, const int32_t *ends, T *y, const B_T *b, ptrdiff_t channels,
                                      ptrdiff_t rows, ptrdiff_t columns)
 {
-    if (v->inputs == 1 && v->chunks == 1 && v->x.classes == 1 && columns >= WIDTH) {
+    if (v->inputs == 1 && v->chunks == 1 && v->x.classes == 1 && 2 * columns >= WIDTH) {
         NAME(oic_conv_rows)(v, w, at, ends[0], y, b, channels, rows, columns);
         return;
     }
@@ -465,5 +541,6 @@ static inline void NAME(oic_conv_transpose_planes)(const ARGS(oic_conv_transpose
 #undef ROW
 #undef PAIR
 #undef PAIRS
+#undef FOUR
 #undef SPARE
 #include "end.h"

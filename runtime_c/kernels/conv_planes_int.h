@@ -6,7 +6,7 @@
    of as many input channels of a group each as a word has, or of what as many neighbouring taps meet of one.  Where the stride
    is above 1, there is a plane for each phase of it that words lie in.  In planes, what neighbouring positions meet are
    neighbours, also behind the end of a row, where there is nothing to store.  Where an output has one input channel, rows are
-   computed one by one, or in pairs that share what they load, which needs the fewest loads and stores.
+   computed one by one, or in pairs that share what they load, which needs the fewest loads and stores; short ones together.
 
    Where an output has one row of one input channel, its words are made in registers, if a machine has an instruction for that
    (oic_words_near), and its sums stored from there.
@@ -217,15 +217,14 @@ static inline void NAME(oic_conv_store)(const NAME(oic_conv_view) *v, uint32_t *
 }
 
 /* Leave out of n sums, from a column on, those that lie behind the last one; how many that leaves. */
-static inline ptrdiff_t NAME(oic_conv_packed)(const NAME(oic_conv_view) *v, uint32_t *sum, ptrdiff_t column, ptrdiff_t columns,
-                                              ptrdiff_t n)
+static inline ptrdiff_t NAME(oic_conv_packed)(uint32_t *sum, ptrdiff_t pitch, ptrdiff_t column, ptrdiff_t columns, ptrdiff_t n)
 {
     ptrdiff_t kept = 0;
-    if (columns == v->lanes.pitch) {
+    if (columns == pitch) {
         return n;
     }
     for (ptrdiff_t e = 0, m; e < n; e += m, column = 0) {
-        m = v->lanes.pitch - column < n - e ? v->lanes.pitch - column : n - e;
+        m = pitch - column < n - e ? pitch - column : n - e;
         const ptrdiff_t some = columns - column < m ? columns - column : m;
         for (ptrdiff_t i = 0; i < some; ++i) {
             sum[kept + i] = sum[e + i];
@@ -233,6 +232,32 @@ static inline ptrdiff_t NAME(oic_conv_packed)(const NAME(oic_conv_view) *v, uint
         kept += some > 0 ? some : 0;
     }
     return kept;
+}
+
+/* A row with what lies behind it is so much shorter than its registers that rows are computed as one. */
+static inline int NAME(oic_conv_short)(const NAME(oic_conv_view) *v, ptrdiff_t columns)
+{
+    return 4 * v->x.extent <= 3 * ((columns + OIC_WIDTH - 1) / OIC_WIDTH * OIC_WIDTH);
+}
+
+/* Some output channels from o on in a block of so many short rows, as many at a time as are on the stack. */
+OIC_LOOP void NAME(oic_conv_short_rows)(const NAME(oic_conv_view) *v, const uint32_t *weights, const uint32_t *start, W_T *y,
+                                        ptrdiff_t o, ptrdiff_t channels, ptrdiff_t rows, ptrdiff_t columns)
+{
+    const ptrdiff_t plane = v->a->out_height * v->a->out_width, wide = v->x.extent, most = ROW * OIC_WIDTH;
+    for (ptrdiff_t r = 0; r < channels; ++r) {
+        const oic_words_lines l = {.x = weights + r * v->words, .at = v->at, .n = v->words, .start = start[r]};
+        for (ptrdiff_t i = 0, m; i < rows; i += m) {
+            uint32_t sum[SPAN + OIC_WIDTH];
+            m = rows - i < SPAN / wide ? rows - i : SPAN / wide;
+            const ptrdiff_t n = (m - 1) * wide + columns;
+            for (ptrdiff_t e = 0; e < n; e += most) {
+                oic_words_row(&l, v->planes + i * wide + e, n - e < most ? n - e : most, sum + e);
+            }
+            const ptrdiff_t kept = NAME(oic_conv_packed)(sum, wide, 0, columns, n);
+            NAME(oic_conv_store)(v, sum, kept, o + r, y + r * plane, i * columns, columns);
+        }
+    }
 }
 
 /* Some output channels from o on in a block of so many rows, one row after the other, or two and two. */
@@ -418,7 +443,11 @@ static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first,
             m = (o1 - o + tiles - 1) / tiles; /* as even as can be */
             const uint32_t *const weights = NAME(oic_conv_weights)(&v, to, m, start);
             if (v.inputs == 1) {
-                NAME(oic_conv_rows)(&v, weights, start, y, to, m, rows, columns);
+                if (NAME(oic_conv_short)(&v, columns)) {
+                    NAME(oic_conv_short_rows)(&v, weights, start, y, to, m, rows, columns);
+                } else {
+                    NAME(oic_conv_rows)(&v, weights, start, y, to, m, rows, columns);
+                }
                 continue;
             }
             for (ptrdiff_t p = 0; p < positions; p += v.lanes.span) {
@@ -430,7 +459,7 @@ static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first,
                               oic_conv_places(&v.lanes, some, few), some);
                 const ptrdiff_t at = row * columns + (column < columns ? column : columns);
                 for (ptrdiff_t r = 0; r < m; ++r) {
-                    const ptrdiff_t kept = NAME(oic_conv_packed)(&v, sum + r * SPAN, column, columns, some);
+                    const ptrdiff_t kept = NAME(oic_conv_packed)(sum + r * SPAN, v.lanes.pitch, column, columns, some);
                     NAME(oic_conv_store)(&v, sum + r * SPAN, kept, to + r, y + r * plane, at, columns);
                 }
             }
