@@ -277,14 +277,23 @@ def test_a_graph_named_like_a_header_is_refused(name: str, tmp_path: Path) -> No
 
 def test_a_name_is_an_identifier(tmp_path: Path) -> None:
     graph = oic.parse(f"graph g {HERE}")
-    for name in ("", "a b", "a-b", "../x", "1x", "ä"):
-        with pytest.raises(OicError, match="library-name"):
+    for name, own in {"": "graph", "a b": "a_b", "a-b": "a_b", "../x": "x", "1x": "graph1x", "ä": "graph"}.items():
+        with pytest.raises(OicError, match="library-name") as found:
             oic.Synthesizer(graph, name=name).emit(tmp_path / "out")
+        assert found.value.diagnostics[0].hint == f"give it a name of its own: --name {own}"
+        assert oic.Synthesizer(graph, name=own).emit(tmp_path / own).name == own
 
 
-def test_a_graph_named_like_a_header_runs_without_a_name() -> None:
-    with oic.Synthesizer(oic.parse(f"graph string {HERE}")).make_executor() as executor:
+@pytest.mark.parametrize("name", ["string", "my-model", "2 ä"])
+def test_a_graph_without_a_name_for_c_runs_without_one(name: str, tmp_path: Path) -> None:
+    """Its file may be called as it likes; only what is built for others needs a name, whatever ran before."""
+    graph = oic.parse(f"{HERE.strip()[1:-1]} persistent {{ n: i32; }}", name=f"{name}.oi")
+    compiled = oic.Synthesizer(graph)
+    with oic.Simulator(graph).make_executor() as simulated, compiled.make_executor() as executor:
         assert executor.step(x=[1.0, 2.0])["y"].tolist() == [2.0, 4.0]
+        executor.load(simulated.save())
+    with pytest.raises(OicError, match="library-name"):
+        compiled.build(tmp_path)
 
 
 def test_two_builds_of_one_graph_link_into_one_program(tmp_path: Path) -> None:

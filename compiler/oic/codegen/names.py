@@ -51,9 +51,10 @@ def library_name(name: str) -> str:
 
 
 def check_library_name(name: str) -> None:
-    """Raise OicError `library-name` where a library of this name would hide a header of C."""
+    """Raise OicError `library-name` where this is no name in C, or the library would hide a header of C."""
     if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-        raise fail("library-name", f"'{name}' is no name of a C library: it takes letters, digits and '_'")
+        message = f"'{name}' is no name of a C library: it takes letters, digits and '_'"
+        raise fail("library-name", message, hint=f"give it a name of its own: --name {_plain(name, 'graph')}")
     if is_header(library_name(name)):
         raise fail(
             "library-name",
@@ -63,8 +64,9 @@ def check_library_name(name: str) -> None:
 
 
 def name_in_private(name: str) -> str:
-    """The name of a library whose header no program of the user's includes: it hides none of C either."""
-    return f"graph_{name}" if is_header(library_name(name)) else name
+    """The name of a library whose header no program of the user's includes: it is one, and hides none of C either."""
+    plain = _plain(name, "graph")
+    return f"graph_{plain}" if is_header(library_name(plain)) else plain
 
 
 def _has_meaning(name: str) -> bool:

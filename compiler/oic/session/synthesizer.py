@@ -63,11 +63,12 @@ class CompiledProgram:
         Raises OicError: see `library.build.build`.
         """
         with self._lock:
+            spec = self.spec
             if out_dir is None:
                 out_dir = temporary_folder(self)
-                name = self.spec.module.name if self.spec.name is None else self.spec.name
-                self.spec = replace(self.spec, name=name_in_private(name))
-            self.library = build(self.spec, arguments.path("out_dir", out_dir), Cache.of_user())
+                if spec.name is None:
+                    spec = replace(spec, name=name_in_private(spec.module.name))
+            self.library = build(spec, arguments.path("out_dir", out_dir), Cache.of_user())
         return self
 
     def make_executor(self, threads: int | None = None) -> CompiledExecutor:
@@ -142,7 +143,7 @@ class CompiledExecutor(Executor):
         return {slot.output.name: slot.result(array, call.outputs) for slot, array in made}
 
     def _step_again(self, entry: str, inputs: dict[str, Any]) -> dict[str, Array] | None:
-        call = self._calls.get(entry)
+        call = self._calls.get(entry) if isinstance(entry, str) else None
         if call is None or (same := call.same) is None or len(inputs) != len(same):
             return None
         try:
