@@ -193,7 +193,11 @@ def test_a_reader_that_leaves(oic: Oic) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-@pytest.mark.parametrize("arguments", [["ops"], ["ops", "--json"], ["check", "average.oi"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["ops"], ["ops", "--json"], ["check", "average.oi"], ["--help"], ["check", "-h"], ["--version"], ["ir", "--list"]],
+    ids=" ".join,
+)
 def test_a_full_disk(oic: Oic, arguments: list[str]) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
@@ -298,6 +302,17 @@ def test_closed_streams_are_no_reason_to_stop(closed: str, folder: Path) -> None
         call = ["sh", "-c", f'exec "$@" {arguments} {closed}', "sh", *COMMAND]
         done = subprocess.run(call, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False)
         assert done.returncode == status and "Traceback" not in done.stderr, done.stderr
+
+
+def test_who_reads_a_file_says_why_it_cannot_be(oic: Oic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No command asks beforehand, whose answer would be one of usage, and no JSON."""
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)
+    assert oic("check", "average.oi", "--model", "slow.npz").status == 0
+    assert oic("inspect", "slow.npz").status == 0
+    for command in ("import", "generate", "verify", "quantize"):
+        more = {"import": ["-o", "out"], "generate": ["--ids", "1"], "verify": ["--against", "ids.json"]}.get(command, [])
+        refused = oic(command, "slow.npz", *more, "--json")
+        assert (refused.status, json.loads(refused.out)["diagnostics"][0]["slug"]) == (1, "import-family")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names of files are text elsewhere")

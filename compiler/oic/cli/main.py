@@ -56,7 +56,10 @@ class Commands(click.Group):
             number = getattr(signal, name, None)
             if number and signal.getsignal(number) == signal.SIG_DFL:
                 signal.signal(number, lambda received, _: sys.exit(128 + received))
-        return super().main(args, *rest, **more)
+        try:
+            return super().main(args, *rest, **more)
+        except OSError as error:  # of `--help` and `--version`, which are no commands, on a full disk
+            sys.exit(common.refused(error, as_json=False, color=False))
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -299,7 +302,7 @@ def ops(as_json: bool, color: bool, name: str | None) -> None:
 
 
 @main.command()
-@click.argument("file", type=click.Path())
+@click.argument("file", type=common.PATH)
 @click.option("--stats", is_flag=True, help="smallest, largest and mean value of every tensor")
 @common.guarded
 def inspect(as_json: bool, color: bool, file: str, stats: bool) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 OK, USER, MISMATCH, TOOLCHAIN = 0, 1, 3, 4  # 2, usage, is click's own
 TOOLCHAIN_SLUGS = {"no-compiler", "compile-failed", "load-failed"}
 
+PATH = click.Path(readable=False)  # why it cannot be read is said by who reads it
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
 
@@ -70,8 +71,8 @@ def together(*options: Option) -> Option:
 def graph_command(command: Command) -> Command:
     """Options of every command that takes a graph, and the handling of refusals."""
     options = together(
-        click.argument("graph", type=click.Path()),
-        click.option("--model", type=click.Path(), help="model file or Hugging Face folder"),
+        click.argument("graph", type=PATH),
+        click.option("--model", type=PATH, help="model file or Hugging Face folder"),
         pairs_option("--set", "sizes", binding, "NAME=N", "value of a sizevar"),
         pairs_option("--max", "capacity", binding, "NAME=N", "the most a table's index may reach: t=N or K.t=N"),
         click.option("--fetch", metavar="NAMES", help="outputs wanted, separated by commas"),
@@ -80,7 +81,7 @@ def graph_command(command: Command) -> Command:
 
 
 checkpoint_command = together(
-    click.argument("source", type=click.Path()),
+    click.argument("source", type=PATH),
     click.option("--config", metavar="FILE", help="configuration (default: config.json beside the weights)"),
     pairs_option("--set", "settings", setting, "KEY=VALUE", "a key of the configuration; null switches off"),
 )
@@ -157,12 +158,12 @@ def guarded(command: Command) -> Command:
         except BrokenPipeError:  # the reader has seen enough, as in `oic ops | head`
             _silence()
         except Exception as error:
-            sys.exit(_refused(error, as_json, tinted))
+            sys.exit(refused(error, as_json, tinted))
 
     return run
 
 
-def _refused(error: Exception, as_json: bool, color: bool) -> int:
+def refused(error: Exception, as_json: bool, color: bool) -> int:
     """Report what a command was refused for; the exit status.  What is our own fault goes on."""
     from oic.diagnostics import Diagnostic, OicError, StepError
 
