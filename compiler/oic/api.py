@@ -46,7 +46,7 @@ class Simulator(InterpretedProgram):
         weights: str = "",
         stage: str = "graph",
     ) -> None:
-        if stage not in STAGES:
+        if arguments.text("stage", stage) not in STAGES:
             raise fail("unknown-stage", f"the simulator runs 'graph' or 'planned', not '{stage}'")
         self.program = program = _compiled(graph, model, sizes, capacity, fetch, weights)
         if stage == "graph":

@@ -7,12 +7,14 @@ them and prints as the rendered text.  `StepError` is a refusal at run time.
 
 from __future__ import annotations
 
+import copyreg
 import difflib
 import textwrap
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
+from typing import Any
 
 LEAST_ROOM = 24  # columns of a source line, however narrow the terminal
 MOST_SHOWN = 200  # characters of a source line in a diagnostic
@@ -253,6 +255,10 @@ def cut(text: str, most: int, kept: int) -> str:
 
 class Refusal(Exception):
     """Whatever was refused: an `OicError` before a step runs, a `StepError` by a step."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What it is, rather than how it was made: so a worker process hands it on."""
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class OicError(Refusal):

@@ -6,8 +6,10 @@ on compiled C.
 
 from __future__ import annotations
 
+import copy
 import json
 import math
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -399,6 +401,26 @@ def test_close(backend: Any) -> None:
     ):  # fmt: skip
         with pytest.raises(oic.OicError, match="session-closed"):
             call()
+
+
+def test_a_session_has_one_object(backend: Any) -> None:
+    """A copy would close it when it goes, with the memory that the other runs on."""
+    with backend.make_executor() as ex:
+        for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match=r"fork\(\) gives another"):
+                copied(ex)
+        ex.step(x=X)
+
+
+def test_refusals_travel_between_processes(ex: oic.Executor) -> None:
+    """A pool of processes hands on what its workers raise as pickled bytes, and is broken where that fails."""
+    for call in (lambda: ex.step("put", at=9), lambda: ex.step("putt"), lambda: oic.parse("block")):
+        with pytest.raises(oic.Refusal) as raised:
+            call()
+        for other in (pickle.loads(pickle.dumps(raised.value)), copy.copy(raised.value)):
+            assert type(other) is type(raised.value) and str(other) == str(raised.value)
+            assert vars(other).keys() == vars(raised.value).keys()
+            assert getattr(other, "index", None) == getattr(raised.value, "index", None)
 
 
 def test_an_exception_closes_the_session(backend: Any) -> None:

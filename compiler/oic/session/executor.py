@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from threading import RLock
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -227,6 +227,10 @@ class Executor(ABC):
         self._given, self._outputs, self._last = {}, {}, None
 
     # -- life
+
+    def __reduce__(self) -> NoReturn:
+        """What `copy` and `pickle` ask for: two objects of one session would close it twice."""
+        raise TypeError("an executor cannot be copied or pickled: fork() gives another, and save() its state as bytes")
 
     def trace(self) -> Iterator[Record]:
         """The statements of the last step, in the order in which they ran."""
