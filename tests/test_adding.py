@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import oic
 from importers import checkpoints
 from model.samples import write_safetensors
 from oic import resources
+from oic.cli.main import main
 from oic.codegen.expressions import arithmetic, number
 from oic.codegen.statements import WRITERS
 from oic.driver import Settings, compile_graph, lowered
@@ -333,6 +335,9 @@ def test_a_target_is_an_entry_of_a_table(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert np.allclose(made.make_executor().step(x=ROWS[0])["y"], ROWS[0].sum(), atol=1e-4)
     assert "-DSMALL" in (tmp_path / "Makefile").read_text()
     assert "oic_linear_f32" in (tmp_path / "small_one.c").read_text()  # its costs choose rows
+    (tmp_path / "small_one.oi").write_text(graph.source.text)
+    done = CliRunner().invoke(main, ["build", str(tmp_path / "small_one.oi"), "--target", "small", "-o", str(tmp_path / "out")])
+    assert done.exit_code == 0 and "-DSMALL" in (tmp_path / "out" / "Makefile").read_text(), done.output
 
 
 def letters(c: Checkpoint) -> Decoder:

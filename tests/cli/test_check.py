@@ -142,7 +142,7 @@ def test_settings_are_used(oic: Oic) -> None:
         ("check", "average.oi", "--color", "red"), ("run", "average.oi", "--steps", "0"),
         ("run", "average.oi", "--steps", "many"), ("run", "average.oi", "--backend", "d"),
         ("run", "average.oi", "--input", "x"), ("diff", "average.oi", "--seed", "-1"),
-        ("ir", "average.oi", "--stage", "c"), ("build", "average.oi", "--target", "toaster"),
+        ("ir", "average.oi", "--stage", "c"), ("build", "average.oi", "--threads", "0"),
         ("build", "average.oi", "--weights-as", "paper"), ("inspect",),
     ],
 )  # fmt: skip

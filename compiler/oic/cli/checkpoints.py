@@ -14,7 +14,7 @@ context_option = click.option(
     "--context", type=click.IntRange(1), metavar="N", help="tokens that the cache has room for"
 )
 machine_option = click.option(
-    "--target", type=click.Choice(("host", "portable")), default="host", show_default=True,
+    "--target", metavar="[host|portable]", default="host", show_default=True,
     help="this machine, or any of its kind",
 )  # fmt: skip
 

@@ -120,7 +120,7 @@ def target_option(default: str) -> Option:
     """`--target` and `--numerics`."""
     return together(
         click.option(
-            "--target", type=click.Choice(("host", "portable", "freestanding")), default=default,
+            "--target", metavar="[host|portable|freestanding]", default=default,
             show_default=True, help="this machine, any of its kind, or bare metal",
         ),
         click.option(
