@@ -317,8 +317,10 @@ def count_of(number: int, word: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str | None:
-    """The known name most like a misspelt one, or None if none is so much like it (0 to 1)."""
-    found = difflib.get_close_matches(name, sorted(set(known)), n=1, cutoff=least)
+    """The known name most like a misspelt one, or None if none is so much like it (0 to 1); `x` is like `X`."""
+    ordered = sorted(set(known))
+    found = [each for each in ordered if each.lower() == name.lower()]
+    found = found or difflib.get_close_matches(name, ordered, n=1, cutoff=least)
     return found[0] if found else None
 
 

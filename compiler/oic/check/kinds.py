@@ -52,8 +52,8 @@ def check_cache(word: str, access: s.Access, found: Variable, report: Diagnostic
     if found.kind != "persistent":
         kind = "a temporary" if found.kind == "temporary" else found.kind
         message = f"'{word}' needs a persistent variable, but '{found.name}' is {kind}"
-        copies = word in ("cache.read", "cache.write")
-        hint = "'transfer a >> b;' copies any other variable" if copies else None
+        copied = "'transfer a >> b;' copies any other variable"
+        hint = {"cache.read": copied, "cache.write": f"the state comes last, 'cache.write x >> s;'; {copied}"}.get(word)
         report.error("cache-kind", message, access.span, about=found, hint=hint)
         return False
     if word in ("cache.increment", "cache.decrement"):

@@ -33,6 +33,7 @@ from oic.operators import catalog
 from oic.operators.base import Operator
 from oic.syntax import tree as s
 
+_WORDS = (*dtypes.ALL, "true", "false")  # beside names, that a setting may be
 _PASSED = "a block sees loop indices and temporaries of the braces that branch to it"
 _WORD = re.compile(r"\w+")
 
@@ -267,7 +268,7 @@ class Resolver:
                     self._setting(item, scope)
             case s.Name():
                 found = self._lookup(value.name, scope) if tensor and value.name not in scope.loops else None
-                found = self._integer(value, scope, dtypes.ALL) if found is None else self._noted(value, found)
+                found = self._integer(value, scope, _WORDS) if found is None else self._noted(value, found)
                 if found is not None and not found.scalar_state:
                     self._check_operand(s.Access(value.name, None, value.span, span=value.span), found, scope)
             case s.Unary() | s.Binary():

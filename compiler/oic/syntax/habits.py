@@ -63,6 +63,16 @@ STATEMENTS = _compiled(
     (r"(read|write|increment|decrement|reset)\b.*", "did you mean 'cache.{0}'?"),
 )  # fmt: skip
 
+# Statements of state as other caches call them, and the word that is meant.
+CACHE = {
+    word: meant
+    for meant, words in {
+        "write": "append push store set put update add insert", "read": "get load fetch lookup view",
+        "reset": "clear free zero init", "increment": "inc incr advance step", "decrement": "dec decr",
+    }.items()
+    for word in words.split()
+}  # fmt: skip
+
 # Statements whose word is right and whose form is not.
 FORMS = _compiled(
     (r"loop \(? NAME in ([^{]+?) \)?", _LOOP),
@@ -70,7 +80,7 @@ FORMS = _compiled(
     (r"op PLACE = NAME \( ARGS \)", "write 'op {1}({2}) >> {0};'"),
     (r"op NAME \( ARGS \) (?:->|=>|>|=|:|,|) PLACE", "results come after '>>': 'op {0}({1}) >> {2};'"),
     (r"op NAME \( ARGS \)", "say where the result goes: 'op {0}({1}) >> y;'"),
-    (r"op NAME ([^()]+?) >> PLACE", "operands are in parentheses: 'op {0}({1}) >> {2};'"),
+    (r"op NAME ([^()（）]+?) >> PLACE", "operands are in parentheses: 'op {0}({1}) >> {2};'"),
     (r"cache\.(increment|decrement) PLACE (?:by |, )?([\w.]+)", "the amount comes first: 'cache.{0} {2} {1};'"),
     (r"(cache\.read|cache\.write|transfer) PLACE <<? PLACE", "the destination comes last: '{0} {2} >> {1};'"),
     (r"transfer PLACE = PLACE", "the destination comes last: 'transfer {1} >> {0};'"),
@@ -78,10 +88,10 @@ FORMS = _compiled(
     (r"(cache\.read|transfer) PLACE", "say where the value goes: '{0} {1} >> x;'"),
     (r"cache\.write PLACE", "say what is written: 'cache.write x >> {0};'"),
     (r"return .+", "a block returns no value: outputs are the volatile variables it wrote; write 'return;'"),
-    (r"branch NAME (?:\?|,) NAME (?::|,) NAME", "write 'branch {0} {1} {2};'"),
+    (r"branch NAME (?:\?|,|) NAME (?::|,) NAME", "write 'branch {0} {1} {2};'"),
     (r"block NAME \(.*", "a block takes no parameters, it sees the variables of the graph: 'block {0} {{ … }}'"),
     (r"(?:assign )?NAME : NAME \( ([^()]*) \).*", "dimensions are in brackets: '{0}: {1}[{2}]'"),
-    (r"((?:assign )?)NAME : ([^=;]+?) = ([^=;]+)", "a starting value is written '{0}{1}: {2} @init({3});'"),
+    (r"((?:assign )?)NAME : (\w+(?: \[[^\]]*\])?) = ([^=;]+)", "a starting value is written '{0}{1}: {2} @init({3});'"),
     (rf"({'|'.join(ALL)})\b (\[[^\]]*\])? NAME",
      "the name comes first: '{2}: {0}{1};'"),
 )  # fmt: skip

@@ -217,7 +217,9 @@ def _unknown_keyword(stop: ParseFailure) -> tuple[Diagnostic, Repair | None] | N
         return None
     if "OP" in stop.wanted:
         slug, what = "unknown-statement", "statement"
-        hint = did_you_mean(found.text, STATEMENTS, 0.75) or habits.written(habits.STATEMENTS, stop.statement())
+        meant = habits.CACHE.get(found.text.removeprefix("cache."))
+        hint = f"did you mean 'cache.{meant}'?" if meant and found.text.startswith("cache.") else None
+        hint = hint or did_you_mean(found.text, STATEMENTS, 0.75) or habits.written(habits.STATEMENTS, stop.statement())
         hint = hint or did_you_mean(found.text, STATEMENTS)
     else:
         slug, what = "unknown-section", "section"
@@ -258,10 +260,12 @@ def _hint(stop: ParseFailure) -> str | None:
         return f"the amount has no brackets: '{before.text} 2 s;'"
     if found.text.startswith(".") and found.kind == "number":
         return f"write '0{found.text}'"
-    if found.text == "'":
+    if found.text in ("'", "‘", "’", "“", "”"):
         return "strings are written in double quotes"
     if (hint := _slice(stop) or _expression(stop) or habits.written(habits.FORMS, stop.statement())) is not None:
         return hint
+    if found.text == "," and "SEMICOLON" in stop.wanted:
+        return "every declaration and statement ends in ';'"
     if found.text == ">":
         return "results are written after '>>'"
     if found.kind == "number" and "." in found.text and "INT" in stop.wanted:
