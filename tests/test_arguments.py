@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import oic
+from importers.checkpoints import checkpoint
 
 GRAPH = """
 dynamic    { x: f32[4]; }
@@ -77,6 +78,19 @@ def test_settings_of_another_type(kind: Any, given: dict[str, Any], message: str
         (lambda: oic.Model("decode.npz"), "tensors is a mapping of names, not 'decode.npz' (str)"),
         (lambda: oic.Model({3: X}), "a name in tensors is a str, not 3 (int)"),
         (lambda: oic.Model(sizevars=3), "sizevars is a mapping of names, not 3 (int)"),
+        (lambda: oic.Sampling(temperature="hot"), "temperature is a number, not 'hot' (str)"),
+        (lambda: oic.Sampling(top_k=2.0), "top_k is an integer, not 2.0 (float)"),
+        (lambda: oic.Sampling(seed=None), "seed is an integer, not None"),
+        (lambda: oic.import_checkpoint("nothing", "out", context="8"), "context is an integer, not '8' (str)"),
+        (lambda: oic.import_checkpoint("nothing", "out", prefill=None), "prefill is an integer, not None"),
+        (lambda: oic.import_checkpoint("nothing", "out", batch=2.0), "batch is an integer, not 2.0 (float)"),
+        (lambda: oic.import_checkpoint("nothing", "out", name=3), "name is a str, not 3 (int)"),
+        (lambda: oic.import_checkpoint("nothing", "out", cache=None), "cache is a str, not None"),
+        (lambda: oic.import_checkpoint("nothing", "out", config=3), "config is a str or a pathlib.Path, not 3 (int)"),
+        (lambda: oic.import_checkpoint("nothing", "out", settings=["a"]), "settings is a mapping of names, not list"),
+        (lambda: oic.verify("nothing", "ids.json", within="little"), "within is a number, not 'little' (str)"),
+        (lambda: oic.verify("nothing", "ids.json", prompts=3), "prompts is a list of texts or lists of token ids, not 3 (int)"),
+        (lambda: oic.verify("nothing", "ids.json", count=2.0), "count is an integer, not 2.0 (float)"),
         (lambda: oic.Generator(3), "source is a str or a pathlib.Path, not 3 (int)"),
         (lambda: list(oic.generate(3, "a")), "source is a str or a pathlib.Path, not 3 (int)"),
         (lambda: oic.verify(3, "transformers"), "source is a str or a pathlib.Path, not 3 (int)"),
@@ -95,6 +109,34 @@ def test_settings_of_another_type(kind: Any, given: dict[str, Any], message: str
 )  # fmt: skip
 def test_calls_with_another_type(call: Callable[[], object], message: str) -> None:
     require_refusal(call, message)
+
+
+def test_calls_of_a_generator(tmp_path: Path) -> None:
+    """With another type, and with what is as good as it."""
+    folder = checkpoint(tmp_path / "llama", "llama")
+    for given, message in (
+        ({"context": "8"}, "context is an integer, not '8' (str)"), ({"settings": [1]}, "settings is a mapping of names, not list"),
+    ):  # fmt: skip
+        require_refusal(lambda given=given: oic.Generator(folder, **given), message)
+    ids = np.array([1, 2, 3])
+    with oic.Generator(folder, context=np.int64(16)) as generator:
+        for call, message in (
+            (lambda: generator.batch(3), "prompts is a list of prompts, not 3 (int)"),
+            (lambda: generator.batch([1, 2]), "ids is a list of token ids, not 1 (int)"),
+            (lambda: generator.batch([ids], "2"), "count is an integer, not '2' (str)"),
+            (lambda: generator.batch([ids], sampling=0.5), "sampling is an oic.Sampling or None, not 0.5 (float)"),
+            (lambda: generator.batch([ids], threads=1.5), "threads is an integer, not 1.5 (float)"),
+            (lambda: generator.batch([ids], stops=[3]), "stop is a Stop or None, not 3 (int)"),
+            (lambda: generator.batch([ids], stop_ids=3), "stop_ids is a list of token ids, not 3 (int)"),
+            (lambda: generator.batch([ids], stop_texts=[3]), "a name in stop_texts is a str, not 3 (int)"),
+            (lambda: list(generator.stream("abc")), "ids is a list of token ids, not 'abc' (str)"),
+            (lambda: list(generator.stream(ids, executor=3)), "executor is an oic.Executor or None, not 3 (int)"),
+        ):
+            require_refusal(call, message)
+        with pytest.raises(oic.OicError, match="2 stops for 1 prompts"):
+            generator.batch([ids], stops=[None, None])
+        one = [token.id for token in generator.stream(tuple(ids), np.int64(2))]
+        assert one == [token.id for token in generator.batch(ids[None], 2, threads=np.int8(1), stops=[None])[0]]
 
 
 def synthesizer(**given: Any) -> Any:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
-from numbers import Integral
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from numbers import Integral, Real
+from types import UnionType
+from typing import Any, TypeVar
 
 from oic.diagnostics import OicError, fail, shortened
 
+T = TypeVar("T")
 MOST_SHOWN = 40  # characters of a wrong value
 
 
@@ -24,7 +26,7 @@ def wrong_type(what: str, wanted: str, value: object, hint: str | None = None) -
     return fail("argument-type", f"{what} is {wanted}, not {given}", hint=hint)
 
 
-def require(what: str, value: object, kind: type, wanted: str, hint: str | None = None) -> None:
+def require(what: str, value: object, kind: type | UnionType, wanted: str, hint: str | None = None) -> None:
     """The value is of a class."""
     if not isinstance(value, kind):
         raise wrong_type(what, wanted, value, hint)
@@ -47,6 +49,28 @@ def integer(what: str, value: Any) -> int:
     if not is_integer(value):
         raise wrong_type(what, "an integer", value)
     return int(value)
+
+
+def number(what: str, value: Any) -> float:
+    """The value as a float of Python; a number of NumPy is one, no truth value is."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise wrong_type(what, "a number", value)
+    return float(value)
+
+
+def optional(check: Callable[[str, Any], T], what: str, value: Any) -> T | None:
+    """The value as the check has it, or None."""
+    return None if value is None else check(what, value)
+
+
+def sequence(what: str, value: Any, of: str) -> list[Any]:
+    """What holds several in a row: no text, no mapping."""
+    if not isinstance(value, (str, bytes, Mapping)):
+        try:
+            return list(value)
+        except TypeError:
+            pass
+    raise wrong_type(what, f"a list of {of}", value)
 
 
 def path(what: str, value: Any) -> str:

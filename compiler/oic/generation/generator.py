@@ -97,6 +97,8 @@ class Generator:
 
     def __post_init__(self) -> None:
         self.source = Path(arguments.path("source", self.source))
+        self.context = arguments.optional(arguments.integer, "context", self.context)
+        self.settings = arguments.mapping("settings", self.settings)
         if not self.source.exists():
             raise fail("model-open", f"there is no '{self.source}'")
         folder = self.source
@@ -196,10 +198,14 @@ class Generator:
         A cache that is full ends the text, with nothing overwritten.  Raises OicError for a prompt of no tokens, of
         ids that the model does not have, or of more than the cache holds.
         """
-        texts = (stop_texts,) if isinstance(stop_texts, str) else tuple(stop_texts)
+        ids, count = arguments.sequence("ids", ids, "token ids"), arguments.integer("count", count)
+        arguments.require("sampling", sampling, Sampling | None, "an oic.Sampling or None")
+        arguments.require("stop", stop, Stop | None, "a Stop or None")
+        arguments.require("executor", executor, Executor | None, "an oic.Executor or None")
+        texts = (stop_texts,) if isinstance(stop_texts, str) else arguments.names("stop_texts", stop_texts) or ()
         if "" in texts:
             raise fail("generate-prompt", "a text that ends the output cannot be empty")
-        ends = frozenset(self.stops if stop_ids is None else stop_ids)
+        ends = frozenset(self.stops if stop_ids is None else arguments.sequence("stop_ids", stop_ids, "token ids"))
         with self._built.make_executor() if executor is None else nullcontext(executor) as session:
             yield from self._tokens(session, ids, count, sampling or Sampling(), ends, texts, stop or Stop())
 
@@ -296,11 +302,16 @@ class Generator:
         stops   one a prompt: each is told why its text ended
         Prompt i is what `stream` makes of it with a seed that is i more.
         """
-        how = sampling or Sampling()
+        how = Sampling() if sampling is None else sampling
+        arguments.require("sampling", how, Sampling, "an oic.Sampling or None")
+        prompts, threads = arguments.sequence("prompts", prompts, "prompts"), arguments.integer("threads", threads)
+        told = [None] * len(prompts) if stops is None else arguments.sequence("stops", stops, "Stop")
+        if len(told) != len(prompts):
+            raise fail("generate-prompt", f"there are {len(told)} stops for {len(prompts)} prompts")
 
         def one(row: tuple[int, Sequence[int]]) -> list[Token]:
             number, ids = row
-            seeded, stop = replace(how, seed=how.seed + number), stops[number] if stops else None
+            seeded, stop = replace(how, seed=how.seed + number), told[number]
             return list(self.stream(ids, count, seeded, stop_ids=stop_ids, stop_texts=stop_texts, stop=stop))
 
         with ThreadPoolExecutor(max(1, threads)) as pool:
@@ -329,8 +340,9 @@ def generate(
     The others as for Generator, Sampling and Generator.stream.  Raises OicError.
     """
     folder = Path(arguments.path("source", source))
-    with Generator(folder, context, target, config=config, settings=settings or {}) as generator:
-        ids = generator.encode(prompt) if isinstance(prompt, str) else list(prompt)
+    settings = arguments.mapping("settings", settings)
+    with Generator(folder, context, target, config=config, settings=settings) as generator:
+        ids = generator.encode(prompt) if isinstance(prompt, str) else arguments.sequence("prompt", prompt, "token ids")
         sampling = Sampling(temperature, top_k, top_p, seed)
         yield from generator.stream(ids, count, sampling, stop_ids=stop_ids, stop_texts=stop_texts)
 

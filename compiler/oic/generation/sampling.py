@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from oic import arguments
 from oic.diagnostics import fail
 from oic.operators.sampling import drawn, shares
 
@@ -27,6 +28,9 @@ class Sampling:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        for check, names in ((arguments.number, ("temperature", "top_p")), (arguments.integer, ("top_k", "seed"))):
+            for name in names:
+                check(name, getattr(self, name))
         if not 0 <= self.temperature < np.inf:
             raise fail("sampling", f"a temperature is 0 or more, not {self.temperature}")
         if self.top_k < 0:

@@ -81,11 +81,17 @@ def import_checkpoint(
     wrong with the files.  The folder is as it was then.
     """
     source, folder = arguments.path("source", source), Path(arguments.path("out", out))
+    config, settings = arguments.optional(arguments.path, "config", config), arguments.mapping("settings", settings)
+    request = Request(
+        arguments.optional(arguments.integer, "context", context), arguments.integer("prefill", prefill),
+        arguments.optional(arguments.text, "name", name), arguments.optional(arguments.integer, "batch", batch),
+        arguments.text("cache", cache),
+    )  # fmt: skip
     if name is not None and not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
         hint = "letters, digits and _, a letter first"
         raise fail("import-config", f"'{name}' cannot be the name of a graph", hint=hint)
     checkpoint = open_checkpoint(source, config, settings)
-    program = family_of(checkpoint).write(checkpoint, Request(context, prefill, name, batch, cache))
+    program = family_of(checkpoint).write(checkpoint, request)
     checkpoint.settle(program.weights, program.buffers)
     used = [checkpoint.model.info(n) for p, layers in program.weights.items() for n in members(p, layers)]
     blocks = [info for info in used if info.dtype.name in TYPES and info.dtype.kind == "opaque"]

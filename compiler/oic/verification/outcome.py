@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -96,12 +97,15 @@ def verify(
     save      file that keeps what the original said
     Raises OicError: `verify-reference`, `verify-library`, or what Generator raises.
     """
-    if not within >= 0:
+    prompts = arguments.sequence("prompts", prompts, "texts or lists of token ids")
+    count, random, seed = (arguments.integer(*each) for each in (("count", count), ("random", random), ("seed", seed)))
+    if not arguments.number("within", within) >= 0:
         raise fail("verify-reference", f"a tolerance is 0 or more, not {within}")
     opened = nullcontext(source) if isinstance(source, Generator) else Generator(Path(arguments.path("source", source)))
     with opened as generator:
         if str(against) == "transformers":
-            given = [generator.encode(p) if isinstance(p, str) else list(p) for p in prompts]
+            ids_of = partial(arguments.sequence, "a prompt", of="token ids")
+            given = [generator.encode(p) if isinstance(p, str) else ids_of(p) for p in prompts]
             if not given:
                 half = max(1, (generator.room or 2 * max(LONGEST, count)) // 2)  # for prompts, and for what follows
                 count, given = min(count, half), drawn(generator.vocab, random, seed, min(LONGEST, half))
