@@ -157,6 +157,19 @@ def test_the_step_is_refused_and_the_next_one_is_not(name: str, backend: str, pr
         executor.step(**refusal.taken)
 
 
+@pytest.mark.parametrize("stage", ["graph", "planned"])
+@pytest.mark.parametrize("name", [name for name, r in REFUSALS.items() if "@max" not in r.dynamic])
+def test_what_a_model_gives_is_refused_too(name: str, stage: Any) -> None:
+    """Of constants alone a result would be computed at build: the compiler refuses them, or the step does."""
+    refusal = REFUSALS[name]
+    graph = oic.parse(refusal.text(name).replace("dynamic", "constant"))
+    with pytest.raises(oic.Refusal) as caught, oic.Simulator(graph, oic.Model(refusal.refused), stage=stage).make_executor() as ex:
+        ex.step()
+    assert not isinstance(caught.value, oic.StepError) or caught.value.status == refusal.status
+    with oic.Simulator(graph, oic.Model(refusal.taken), stage=stage).make_executor() as ex:
+        ex.step()
+
+
 @pytest.mark.parametrize("bad", ["nan", "inf"])
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_ids_and_masked_entries_decide_alone(bad: str, backend: str, tmp_path: Path) -> None:

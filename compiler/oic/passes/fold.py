@@ -145,7 +145,10 @@ def _operator(constants: _Constants, op: Operator) -> Value | list[Op] | None:
     if not any(isinstance(v.op, Constant) for v in values) and size > SMALL:
         return None
     held = {v: _data(constants, v) for v in values}
-    return constants.new(op, compute(op, held.__getitem__, {})[0])
+    try:
+        return constants.new(op, compute(op, held.__getitem__, {})[0])
+    except IndexError:  # ids of the model that the table does not have: the check before it refuses the step
+        return None
 
 
 def _known(value: Value) -> bool:
