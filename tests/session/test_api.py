@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 
 import oic
+from oic import dtypes
 
 TEXT = """\
 dynamic    { x: f32[N, D] @max(N=4); at: i32; nibbles: i4[3]; }
@@ -140,6 +141,18 @@ def test_values_convert_where_nothing_is_lost(ex: oic.Executor) -> None:
     assert ex.step("double", nibbles=[1, -1, 0])["twice"].tolist() == [2, -2, 0]
     ex.insert({"x": X[:1]})
     assert ex.step()["y"].tolist() == Y[:1].tolist()
+
+
+@pytest.mark.parametrize("name", ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"])
+def test_both_ends_of_an_integer_type_are_numbers_of_it(name: str) -> None:
+    """In one list, too, where NumPy takes floats if one is below 2^63 and the other is not."""
+    low, high = dtypes.ALL[name].low, dtypes.ALL[name].high
+    text = f"dynamic {{ x: {name}[2]; }} volatile {{ y: {name}[2]; }} block entry {{ transfer x >> y; }}"
+    with oic.Simulator(oic.parse(text)).make_executor() as ex:
+        assert ex.step(x=[low, high])["y"].tolist() == [low, high]
+        for beyond in (low - 1, high + 1):
+            with pytest.raises(oic.StepError, match=f"'x' is {name}, and was given"):
+                ex.step(x=[beyond, high])
 
 
 def test_a_size_of_zero_is_a_size(ex: oic.Executor) -> None:

@@ -54,6 +54,9 @@ def _array(variable: SessionVariable, value: Any, copy: bool) -> Array:
     else:
         try:
             given = np.asarray(value)
+            if dtype.np == np.uint64 and given.dtype.kind == "f":  # NumPy's: some are below 2^63, and some are not
+                numbers = np.array(value, object)
+                given = numbers.astype(np.uint64) if all(isinstance(n, int) for n in numbers.flat) else given
         except (ValueError, OverflowError):
             raise _wrong_dtype(variable, "ragged or out of range") from None
         if not _converts(given, dtype):
