@@ -647,6 +647,8 @@ def test_what_cannot_stand_in_an_expression() -> None:
     assert slugs(text % "s / 0") == slugs(text % "s % (2 - 3)") == ["index-division"]
     assert slugs(text % "7 % 0") == ["size-division"]
     assert slugs(text % "9223372036854775807 + 1") == ["size-range"]
+    most = "constant { k: u64 @init(18446744073709551615); } "
+    assert slugs(most + text % "k % 3") == slugs(most + text % "k") == ["size-range"]
     assert slugs(text % "7 / 2") == ["size-division"]
     assert slugs(text % "3 - 4") == ["index-negative"]
 

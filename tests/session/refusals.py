@@ -454,6 +454,12 @@ CASES: dict[str, Case] = {
         values("k u c m", (1, 2, True, 1, OK), (2**63, 2, True, 1, OVERFLOW), (2**63, 2, False, 1, OK), (1, 2**64 - 1, True, 1, OVERFLOW),
                (1, 2**64 - 1, True, 0, OK), (2**63 - 1, 2**63 - 1, True, 2, OK)), early=True,
     ),
+    "overflow_of_what_is_known": Case(
+        """dynamic { c: bool; } persistent { n: i32; } volatile { v: u64; y: i64; }
+        block entry { cache.increment n; op fill(v, value=9223372036854775808) >> v; branch c p q; return; }
+        block p { op fill(y, value=v % 3) >> y; return; } block q { return; }""",
+        values("c", (False, OK), (True, OVERFLOW), (False, OK)), early=True,
+    ),
     "ids_in_a_branch": Case(
         """dynamic { ids: i32[2, 3]; i: i32; c: bool; m: i32; } constant { T: f32[4]; } persistent { n: i32; K(t): f32 @table @fixed(t=3); }
         volatile { y: f32[3, 2]; z: f32[?]; v: f32; }

@@ -41,7 +41,7 @@ def evaluate(
         case s.Int(value):
             return _within(value, expr.span)
         case s.Name():
-            return lookup(expr)
+            return _within(lookup(expr), expr.span)
         case s.Unary(operand):
             return _within(-evaluate(operand, lookup, divide), expr.span)
         case s.Binary(op, left, right):

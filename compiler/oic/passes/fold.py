@@ -112,7 +112,7 @@ def _folded(constants: _Constants, ranges: Ranges, op: Op) -> Value | list[Op] |
         case CheckRange(value=value, low=low, high=high):
             holds = ranges.difference(value, low)[0] >= 0 and ranges.difference(high, value)[0] >= 0
             return [] if holds else None
-        case IndexLoad(x=x) if isinstance(x.op, Splat):
+        case IndexLoad(x=x) if isinstance(x.op, Splat) and x.op.value <= dtypes.i64.high:
             return [IndexConst(int(x.op.value), span=op.span)]
         case Cond(left=left, right=right):
             low, high = ranges.difference(right, left)
