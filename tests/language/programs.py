@@ -94,6 +94,34 @@ PROGRAMS: dict[str, Program] = {
         """,
         (({"n": 3}, {"r": 3, "s": 7}), ({"n": 0}, {"r": 0, "s": 1})),
     ),
+    # ---------------------------------------------------------------- sizes that branches and loops decide
+    "two_outputs_of_a_branch": Program(
+        """
+        dynamic { x: i32[N] @max(N=4); c: bool; }
+        volatile { y: i32[?]; z: i32[?]; w: i32[?]; }
+        block entry { branch c given nothing; transfer y >> z; transfer z >> w; }
+        block given { transfer x >> y; }
+        block nothing { return; }
+        """,
+        (
+            ({"x": [1, 2], "c": True}, {"y": [1, 2], "z": [1, 2], "w": [1, 2]}),
+            ({"x": [1, 2], "c": False}, {"y": [], "z": [], "w": []}),
+        ),
+    ),
+    "two_outputs_of_a_loop": Program(
+        """
+        dynamic { x: i32[N, 2] @max(N=4); n: i32; }
+        volatile { y: i32[?, 2]; z: i32[?, 2]; }
+        block entry {
+            loop cut (i in 0..n) { op slice(x, axis=0, start=0, end=i) >> y; }
+            transfer y >> z;
+        }
+        """,
+        (
+            ({"x": [[1, 2], [3, 4]], "n": 2}, {"y": [[1, 2]], "z": [[1, 2]]}),
+            ({"x": [[1, 2]], "n": 0}, {"y": np.zeros((0, 2)), "z": np.zeros((0, 2))}),
+        ),
+    ),
     # ---------------------------------------------------------------- division
     "division": Program(
         """

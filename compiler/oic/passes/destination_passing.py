@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oic.diagnostics import Span
+from oic.ir import dims
 from oic.ir.control import For, Func, If, Parallel, Return, Yield
 from oic.ir.core import Block, Op, Value, home_of
+from oic.ir.index import ExtentBind
 from oic.ir.state import Constant, Splat, StateLoad, StateStore
 from oic.ir.types import TensorType
 from oic.memory.intervals import Intervals
@@ -352,7 +354,9 @@ def _copy_before(edge: Edge, plain: set[Block], copies: _Copies) -> None:
     copy = Copy(value, reason, span=_span_of(edge), hint=value.hint)
     edge.hand_on(copy.result)
     if isinstance(edge.op, Return) and value.op is not None and value.op.block is block:
-        copies.after.setdefault(value.op, []).append(copy)
+        sizes = dims.extents(value.shape) if value.op.regions else set()  # bound beside it, after it
+        binds = [op for op in block.ops if isinstance(op, ExtentBind) and op.extent in sizes] if sizes else []
+        copies.after.setdefault(binds[-1] if binds else value.op, []).append(copy)
     else:
         copies.before.setdefault(edge.op, []).append(copy)
 
