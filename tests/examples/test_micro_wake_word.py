@@ -33,5 +33,6 @@ def test_steps_are_those_of_the_reference(backend: str) -> None:
             found.append(int(executor.step(frames=step)["probability"][0]))
         off = np.abs(np.array(found) - expected.reshape(-1))
         assert off.max() <= 1 and np.count_nonzero(off) <= 1, "its makers found one step off by one between two kernels"
+        assert executor.fetch("n").dtype == np.int64, "in 32 bits every step would be refused after two years"
         for number, rows in enumerate(script["windows"](source)):
             assert np.array_equal(executor.fetch(f"X{number}")[-len(rows) :], rows)
