@@ -124,7 +124,7 @@ static inline void oic_pool_take(oic_pool *pool, int number)
 /* What a thread of a pool does until the pool is closed. */
 static inline void *oic_pool_thread(void *context)
 {
-    oic_worker *const me = context;
+    oic_worker *const me = (oic_worker *)context;
     oic_pool *const pool = me->pool;
     uint32_t seen = 0;
     (void)oic_float_modes_set();
@@ -188,7 +188,7 @@ static inline void oic_pool_close(oic_pool *pool)
    NULL, which also works as a pool, if there is no memory. */
 static inline oic_pool *oic_pool_open(int threads)
 {
-    oic_pool *const pool = oic_map_zeros(sizeof *pool);
+    oic_pool *const pool = (oic_pool *)oic_map_zeros(sizeof *pool);
     int count = 1;
     if (pool == NULL) {
         return NULL;

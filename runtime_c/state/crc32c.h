@@ -62,7 +62,7 @@ static inline uint64_t oic_crc32c_load(const uint8_t *p)
    time. */
 static inline uint32_t oic_crc32c(uint32_t crc, const void *data, size_t bytes)
 {
-    const uint8_t *p = data;
+    const uint8_t *p = (const uint8_t *)data; /* also in C++, for the journal's sake */
 #if defined(OIC_CRC32C_WORD)
     if (bytes >= 16384) {
         const size_t part = bytes / 32 * 8;

@@ -49,6 +49,21 @@ def test_the_header_is_also_cpp(name: str, tmp_path: Path) -> None:
                     "-o", str(tmp_path / "x.o")], check=True)  # fmt: skip
 
 
+@pytest.mark.skipif(not shutil.which("g++"), reason="no C++ compiler")
+def test_headers_that_programs_include_beside_it_are_also_cpp(tmp_path: Path) -> None:
+    """The journal, and the pool of threads."""
+    text = """
+    dynamic { x: f32[512]; } constant { w: f32[512, 512]; } volatile { y: f32[512]; } persistent { n: i32; }
+    block entry { op linear(x, w) >> y; cache.increment n; return; }
+    """
+    oic.Synthesizer(oic.parse(text, name="both"), target="portable", threads=2).emit(tmp_path)
+    source = tmp_path / "user.cc"
+    source.write_text("".join(f'#include "{name}"\n' for name in ("oic/pool.h", "oic/journal.h", "both.h")))
+    call = ["g++", "-std=c++11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", str(source)]
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("weights", ["blob", "array"])
 @pytest.mark.parametrize("name", programs.PROGRAMS)
 def test_the_same_bytes_every_time(name: str, weights: str, tmp_path: Path) -> None:
