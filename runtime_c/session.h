@@ -73,12 +73,23 @@ OIC_SELDOM oic_status oic_check_memory(oic_refusal *why, const char *name, const
 }
 
 /* No byte of one memory is in another. */
+static inline int oic_are_apart(const void *a, uint64_t a_bytes, const void *b, uint64_t b_bytes)
+{
+    const uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+    return a_bytes == 0 || b_bytes == 0 || (x < y ? y - x >= a_bytes : x - y >= b_bytes);
+}
+
 static inline oic_status oic_check_apart(oic_refusal *why, const char *name, const void *a, uint64_t a_bytes,
                                          const void *b, uint64_t b_bytes)
 {
-    const uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
-    const int apart = a_bytes == 0 || b_bytes == 0 || (x < y ? y - x >= a_bytes : x - y >= b_bytes);
-    return apart ? OIC_OK : oic_refuse(why, OIC_ERR_INPUT, 0, name, 0, 0);
+    return oic_are_apart(a, a_bytes, b, b_bytes) ? OIC_OK : oic_refuse(why, OIC_ERR_INPUT, 0, name, 0, 0);
+}
+
+/* The structures of a call are given. */
+static inline oic_status oic_check_given(oic_refusal *why, const void *in, const void *out)
+{
+    const char *const name = in == NULL ? "in" : out == NULL ? "out" : NULL;
+    return name == NULL ? OIC_OK : oic_refuse(why, OIC_ERR_INPUT, 0, name, 0, 0);
 }
 
 /* There is a state, and no step has spoiled it. */

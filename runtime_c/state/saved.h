@@ -20,6 +20,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "../session.h"
 #include "crc32c.h"
 
 #define OIC_SAVED_VERSION 2u
@@ -432,15 +433,19 @@ OIC_SELDOM uint32_t oic_saved_checksum(const oic_saved_head *head, const unsigne
     return oic_crc32c_end(oic_crc32c(crc, image + OIC_SAVED_HEAD, bytes - OIC_SAVED_HEAD));
 }
 
-/* Save a state to memory.  Gives the bytes that takes; where `to` is NULL or `capacity` is less, nothing is
-   written. */
-OIC_SELDOM size_t oic_saved_save(const oic_saved_form *form, void *state, void *to, size_t capacity)
+/* Save a state of so many bytes to memory.  Gives the bytes that takes; where `to` is NULL or `capacity` is less,
+   nothing is written, nor where they would be in the state: that gives 0. */
+OIC_SELDOM size_t oic_saved_save(const oic_saved_form *form, void *state, size_t state_bytes, void *to,
+                                 size_t capacity)
 {
     const oic_saved_view view = {form, state, NULL, 0};
     const size_t bytes = oic_saved_write(&view, NULL);
     oic_saved_head head;
     if (to == NULL || capacity < bytes) {
         return bytes;
+    }
+    if (!oic_are_apart(to, bytes, state, state_bytes)) {
+        return 0;
     }
     (void)oic_saved_write(&view, to);
     memset(&head, 0, sizeof head);

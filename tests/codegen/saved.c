@@ -186,6 +186,49 @@ static void damage(int stride)
     end(&twin);
 }
 
+/* Memory of the state itself is none to save to or to load from, and all beside it is. */
+static void own(void)
+{
+    session one;
+    unsigned char good[KINDS_SAVED_BYTES], *room;
+    void *before;
+    size_t bytes;
+    start(&one);
+    free(one.state);
+    room = exactly(NULL, 8 + sizeof good + KINDS_STATE_BYTES + sizeof good);
+    one.state = room + (sizeof good + 8) / 8 * 8;
+    {
+        const kinds_memory memory = {one.state, KINDS_STATE_BYTES, one.arena, KINDS_ARENA_BYTES, NULL, 0};
+        if (kinds_init(&one.s, &memory) != OIC_OK) {
+            fail("init", 1);
+        }
+    }
+    for (uint32_t n = 0; n < 60; ++n) {
+        (void)step(&one, n);
+    }
+    bytes = save(&one, good);
+    before = exactly(one.state, KINDS_STATE_BYTES);
+    for (long at = 1 - (long)bytes; at < (long)KINDS_STATE_BYTES; ++at) {
+        unsigned char *const there = (unsigned char *)one.state + at;
+        if (kinds_save(&one.s, there, bytes) != 0 || kinds_load(&one.s, there, bytes) != OIC_ERR_INPUT) {
+            fail("the state's own memory passed", at);
+        }
+    }
+    if (memcmp(before, one.state, KINDS_STATE_BYTES) != 0) {
+        fail("the state's own memory was written", 0);
+    }
+    for (int after = 0; after < 2; ++after) {
+        unsigned char *const there = (unsigned char *)one.state + (after ? (long)KINDS_STATE_BYTES : -(long)bytes);
+        if (kinds_save(&one.s, there, bytes) != bytes || memcmp(there, good, bytes) != 0 ||
+            kinds_load(&one.s, there, bytes) != OIC_OK) {
+            fail("memory beside the state was refused", after);
+        }
+    }
+    free(before);
+    free(room);
+    free(one.arena);
+}
+
 /* A state with the checksum made right: refused with nothing changed; or loaded, and then saved as it was, and
    steps after it stay within memory.  1 if it was loaded. */
 static int forged(session *one, unsigned char *bad, size_t bytes, long at)
@@ -412,6 +455,7 @@ int main(int argc, char **argv)
 {
     const int stride = argc > 1 ? atoi(argv[1]) : 1; /* every so many of all bits, bytes and cuts */
     damage(stride);
+    own();
     forge((size_t)stride);
     journal(3, stride);
     flip();

@@ -328,6 +328,22 @@ def test_init_refuses_memory_that_is_missing_short_misaligned_or_shared(make: Ma
     assert memory.init() == 0
 
 
+def test_what_is_not_given_to_a_call_is_named(make: Make) -> None:
+    """By s->refusal, too, which else would tell of an earlier call."""
+    memory = Memory(make("elementwise"))
+    lib, ffi, session = memory.lib, memory.ffi, memory.session
+    given = (ffi.new("elementwise_inputs *"), ffi.new("elementwise_outputs *"))
+    for s, name in ((ffi.NULL, ""), (session, "state")):  # it has none yet
+        assert lib.elementwise_load(s, b"", 0) == lib.elementwise_step(ffi.NULL, *given) == 4
+        assert not name or ffi.string(session.refusal.variable).decode() == name
+    for arguments, name in (((ffi.NULL, given[1]), "in"), ((given[0], ffi.NULL), "out"), ((ffi.NULL, ffi.NULL), "in")):
+        assert memory.init() == 0
+        assert lib.elementwise_step(session, *arguments) == 4
+        assert (session.refusal.status, ffi.string(session.refusal.variable).decode()) == (4, name)
+    assert memory.init() == 0 and lib.elementwise_load(session, ffi.NULL, 0) == 4
+    assert (session.refusal.status, ffi.string(session.refusal.variable)) == (4, b"state")
+
+
 def test_a_forged_blob_is_refused(make: Make) -> None:
     """By init, which is given memory, and by open, which is given a path."""
     memory = Memory(make("elementwise"))

@@ -84,10 +84,10 @@ def _movable(frame: Frame, func: Any) -> None:
 def _checks(frame: Frame, func: Any) -> None:
     """The session can step, counts are in their ranges, every pointer is given, every extent in its range."""
     face, body = frame.face, frame.body
-    missing = c.joined("||", (c.Infix("==", given, c.NULL) for given in (SESSION, IN, OUT)))
-    body.add(c.IfStatement(missing, [c.ReturnStatement(c.Identifier("OIC_ERR_INPUT"))]))
+    body.add(c.IfStatement(c.Infix("==", SESSION, c.NULL), [c.ReturnStatement(c.Identifier("OIC_ERR_INPUT"))]))
     body.add(c.Declare(c.Pointer(f"{frame.unit.name}_state"), "state", c.Member(SESSION, "state"), const=True))
     body.add(c.Declare(c.Pointer("oic_refusal"), "why", c.Prefix("&", c.Member(SESSION, "refusal")), const=True))
+    frame.attempt(c.call("oic_check_given", WHY, IN, OUT))
     frame.attempt(c.call("oic_check_ready", WHY, STATE))
     for check in persistent.count_checks(frame.unit, func):
         frame.attempt(check)

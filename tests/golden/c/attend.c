@@ -83,11 +83,12 @@ oic_status attend_init_as(attend_session *s, const attend_memory *m, uint64_t bu
 
 static oic_status attend_step_body(attend_session *s, const attend_inputs *in, attend_outputs *out)
 {
-    if (s == NULL || in == NULL || out == NULL) {
+    if (s == NULL) {
         return OIC_ERR_INPUT;
     }
     attend_state *const state = s->state;
     oic_refusal *const why = &s->refusal;
+    OIC_TRY(oic_check_given(why, in, out));
     OIC_TRY(oic_check_ready(why, state));
     OIC_TRY(oic_check_range(why, 0, "N", in->N, 0, 6, OIC_ERR_SHAPE, OIC_ERR_SHAPE));
     const oic_span spans[] = { /* name, memory, alignment, bytes */
@@ -221,13 +222,17 @@ size_t attend_save(const attend_session *s, void *to, size_t capacity)
         !attend_is_whole(s->state)) {
         return 0;
     }
-    return oic_saved_save(&attend_saved_form, s->state, to, capacity);
+    return oic_saved_save(&attend_saved_form, s->state, ATTEND_STATE_BYTES, to, capacity);
 }
 
 oic_status attend_load(attend_session *s, const void *from, size_t bytes)
 {
-    if (s == NULL || s->state == NULL || from == NULL) {
+    if (s == NULL) {
         return OIC_ERR_INPUT;
+    }
+    if (s->state == NULL || from == NULL ||
+        !oic_are_apart(from, bytes, s->state, ATTEND_STATE_BYTES)) {
+        return oic_refuse(&s->refusal, OIC_ERR_INPUT, 0, "state", 0, 0);
     }
     if (!oic_saved_is_valid(&attend_saved_form, from, bytes)) {
         return oic_refuse(&s->refusal, OIC_ERR_STATE, 0, "state", 0, 0);

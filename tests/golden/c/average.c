@@ -58,11 +58,12 @@ oic_status average_init_as(average_session *s, const average_memory *m, uint64_t
 
 static oic_status average_step_body(average_session *s, const average_inputs *in, average_outputs *out)
 {
-    if (s == NULL || in == NULL || out == NULL) {
+    if (s == NULL) {
         return OIC_ERR_INPUT;
     }
     average_state *const state = s->state;
     oic_refusal *const why = &s->refusal;
+    OIC_TRY(oic_check_given(why, in, out));
     OIC_TRY(oic_check_ready(why, state));
     const oic_span spans[] = { /* name, memory, alignment, bytes */
         {"x", in->x, sizeof(float), 16},
@@ -131,13 +132,17 @@ size_t average_save(const average_session *s, void *to, size_t capacity)
         !average_is_whole(s->state)) {
         return 0;
     }
-    return oic_saved_save(&average_saved_form, s->state, to, capacity);
+    return oic_saved_save(&average_saved_form, s->state, AVERAGE_STATE_BYTES, to, capacity);
 }
 
 oic_status average_load(average_session *s, const void *from, size_t bytes)
 {
-    if (s == NULL || s->state == NULL || from == NULL) {
+    if (s == NULL) {
         return OIC_ERR_INPUT;
+    }
+    if (s->state == NULL || from == NULL ||
+        !oic_are_apart(from, bytes, s->state, AVERAGE_STATE_BYTES)) {
+        return oic_refuse(&s->refusal, OIC_ERR_INPUT, 0, "state", 0, 0);
     }
     if (!oic_saved_is_valid(&average_saved_form, from, bytes)) {
         return oic_refuse(&s->refusal, OIC_ERR_STATE, 0, "state", 0, 0);

@@ -92,12 +92,13 @@ OIC_API oic_status average_step(average_session *s, const average_inputs *in, av
 OIC_API void average_reset(average_session *s);
 
 /* Write the state to memory.  Gives the bytes that takes, which depends on what is in it; where `to` is NULL
-   or `capacity` is less, it writes nothing.  0: there is no state, or a step or what changed its counts
-   spoiled it. */
+   or `capacity` is less, it writes nothing.  0: there is no state, a step or what changed its counts
+   spoiled it, or `to` is in it. */
 OIC_API size_t average_save(const average_session *s, void *to, size_t capacity);
 
 /* Restore a saved state, which may be at any address, and go on, also after OIC_ERR_STATE.  The answer is
-   OIC_ERR_STATE, with nothing changed, unless all of it is whole, undamaged and of this graph. */
+   OIC_ERR_STATE, with nothing changed, unless all of it is whole, undamaged and of this graph.
+   OIC_ERR_INPUT: there is no session in `s`, `from` is NULL, or it is in the session's own state. */
 OIC_API oic_status average_load(average_session *s, const void *from, size_t bytes);
 
 /* There is no average_truncate: no integer of the state is counted up and says where tables are written. */

@@ -67,11 +67,12 @@ oic_status divided_init_as(divided_session *s, const divided_memory *m, uint64_t
 
 static oic_status divided_step_body(divided_session *s, const divided_inputs *in, divided_outputs *out)
 {
-    if (s == NULL || in == NULL || out == NULL) {
+    if (s == NULL) {
         return OIC_ERR_INPUT;
     }
     divided_state *const state = s->state;
     oic_refusal *const why = &s->refusal;
+    OIC_TRY(oic_check_given(why, in, out));
     OIC_TRY(oic_check_ready(why, state));
     OIC_TRY(oic_check_range(why, 0, "N", in->N, 0, 64, OIC_ERR_SHAPE, OIC_ERR_SHAPE));
     const oic_span spans[] = { /* name, memory, alignment, bytes */
@@ -133,13 +134,17 @@ size_t divided_save(const divided_session *s, void *to, size_t capacity)
         !divided_is_whole(s->state)) {
         return 0;
     }
-    return oic_saved_save(&divided_saved_form, s->state, to, capacity);
+    return oic_saved_save(&divided_saved_form, s->state, DIVIDED_STATE_BYTES, to, capacity);
 }
 
 oic_status divided_load(divided_session *s, const void *from, size_t bytes)
 {
-    if (s == NULL || s->state == NULL || from == NULL) {
+    if (s == NULL) {
         return OIC_ERR_INPUT;
+    }
+    if (s->state == NULL || from == NULL ||
+        !oic_are_apart(from, bytes, s->state, DIVIDED_STATE_BYTES)) {
+        return oic_refuse(&s->refusal, OIC_ERR_INPUT, 0, "state", 0, 0);
     }
     if (!oic_saved_is_valid(&divided_saved_form, from, bytes)) {
         return oic_refuse(&s->refusal, OIC_ERR_STATE, 0, "state", 0, 0);

@@ -97,11 +97,12 @@ static void residual_step_then(const void *context, const float *restrict sum, p
 
 static oic_status residual_step_body(residual_session *s, const residual_inputs *in, residual_outputs *out)
 {
-    if (s == NULL || in == NULL || out == NULL) {
+    if (s == NULL) {
         return OIC_ERR_INPUT;
     }
     residual_state *const state = s->state;
     oic_refusal *const why = &s->refusal;
+    OIC_TRY(oic_check_given(why, in, out));
     OIC_TRY(oic_check_ready(why, state));
     OIC_TRY(oic_check_range(why, 0, "N", in->N, 0, 4, OIC_ERR_SHAPE, OIC_ERR_SHAPE));
     const oic_span spans[] = { /* name, memory, alignment, bytes */
@@ -168,13 +169,17 @@ size_t residual_save(const residual_session *s, void *to, size_t capacity)
         !residual_is_whole(s->state)) {
         return 0;
     }
-    return oic_saved_save(&residual_saved_form, s->state, to, capacity);
+    return oic_saved_save(&residual_saved_form, s->state, RESIDUAL_STATE_BYTES, to, capacity);
 }
 
 oic_status residual_load(residual_session *s, const void *from, size_t bytes)
 {
-    if (s == NULL || s->state == NULL || from == NULL) {
+    if (s == NULL) {
         return OIC_ERR_INPUT;
+    }
+    if (s->state == NULL || from == NULL ||
+        !oic_are_apart(from, bytes, s->state, RESIDUAL_STATE_BYTES)) {
+        return oic_refuse(&s->refusal, OIC_ERR_INPUT, 0, "state", 0, 0);
     }
     if (!oic_saved_is_valid(&residual_saved_form, from, bytes)) {
         return oic_refuse(&s->refusal, OIC_ERR_STATE, 0, "state", 0, 0);

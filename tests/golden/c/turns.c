@@ -58,11 +58,12 @@ oic_status turns_init_as(turns_session *s, const turns_memory *m, uint64_t build
 
 static oic_status turns_step_body(turns_session *s, const turns_inputs *in, turns_outputs *out)
 {
-    if (s == NULL || in == NULL || out == NULL) {
+    if (s == NULL) {
         return OIC_ERR_INPUT;
     }
     turns_state *const state = s->state;
     oic_refusal *const why = &s->refusal;
+    OIC_TRY(oic_check_given(why, in, out));
     OIC_TRY(oic_check_ready(why, state));
     const oic_span spans[] = { /* name, memory, alignment, bytes */
         {"x", in->x, sizeof(float), 80},
@@ -127,11 +128,12 @@ oic_status turns_step(turns_session *s, const turns_inputs *in, turns_outputs *o
 
 static oic_status turns_clear_body(turns_session *s, const turns_clear_inputs *in, turns_clear_outputs *out)
 {
-    if (s == NULL || in == NULL || out == NULL) {
+    if (s == NULL) {
         return OIC_ERR_INPUT;
     }
     turns_state *const state = s->state;
     oic_refusal *const why = &s->refusal;
+    OIC_TRY(oic_check_given(why, in, out));
     OIC_TRY(oic_check_ready(why, state));
     const oic_span spans[] = { /* name, memory, alignment, bytes */
         {"z", out->z, sizeof(float), 16},
@@ -187,13 +189,17 @@ size_t turns_save(const turns_session *s, void *to, size_t capacity)
         !turns_is_whole(s->state)) {
         return 0;
     }
-    return oic_saved_save(&turns_saved_form, s->state, to, capacity);
+    return oic_saved_save(&turns_saved_form, s->state, TURNS_STATE_BYTES, to, capacity);
 }
 
 oic_status turns_load(turns_session *s, const void *from, size_t bytes)
 {
-    if (s == NULL || s->state == NULL || from == NULL) {
+    if (s == NULL) {
         return OIC_ERR_INPUT;
+    }
+    if (s->state == NULL || from == NULL ||
+        !oic_are_apart(from, bytes, s->state, TURNS_STATE_BYTES)) {
+        return oic_refuse(&s->refusal, OIC_ERR_INPUT, 0, "state", 0, 0);
     }
     if (!oic_saved_is_valid(&turns_saved_form, from, bytes)) {
         return oic_refuse(&s->refusal, OIC_ERR_STATE, 0, "state", 0, 0);

@@ -78,11 +78,12 @@ oic_status window_init_as(window_session *s, const window_memory *m, uint64_t bu
 
 static oic_status window_step_body(window_session *s, const window_inputs *in, window_outputs *out)
 {
-    if (s == NULL || in == NULL || out == NULL) {
+    if (s == NULL) {
         return OIC_ERR_INPUT;
     }
     window_state *const state = s->state;
     oic_refusal *const why = &s->refusal;
+    OIC_TRY(oic_check_given(why, in, out));
     OIC_TRY(oic_check_ready(why, state));
     OIC_TRY(oic_check_count(why, "recent.t", state->recent_t, INT64_C(4611686018427387905)));
     OIC_TRY(oic_check_counts(why, window_counts_hold(state)));
@@ -186,13 +187,17 @@ size_t window_save(const window_session *s, void *to, size_t capacity)
         !window_is_whole(s->state)) {
         return 0;
     }
-    return oic_saved_save(&window_saved_form, s->state, to, capacity);
+    return oic_saved_save(&window_saved_form, s->state, WINDOW_STATE_BYTES, to, capacity);
 }
 
 oic_status window_load(window_session *s, const void *from, size_t bytes)
 {
-    if (s == NULL || s->state == NULL || from == NULL) {
+    if (s == NULL) {
         return OIC_ERR_INPUT;
+    }
+    if (s->state == NULL || from == NULL ||
+        !oic_are_apart(from, bytes, s->state, WINDOW_STATE_BYTES)) {
+        return oic_refuse(&s->refusal, OIC_ERR_INPUT, 0, "state", 0, 0);
     }
     if (!oic_saved_is_valid(&window_saved_form, from, bytes)) {
         return oic_refuse(&s->refusal, OIC_ERR_STATE, 0, "state", 0, 0);
