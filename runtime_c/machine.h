@@ -21,17 +21,26 @@
 #error "oic: /fp:fast changes results: compile generated code with /fp:precise"
 #endif
 
-#if defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 16
-#error "oic: floats are computed with excess precision: for x86 of 32 bits, compile with -msse2 -mfpmath=sse"
-#endif
-
 #if (defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__) || defined(__BIG_ENDIAN__) || \
     defined(__ARMEB__)
 #error "oic: generated code, its weights and saved states are for little-endian machines"
 #endif
 
+#if defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 16
+#error "oic: floats are computed with excess precision: for x86 of 32 bits, compile with -msse2 -mfpmath=sse"
+#endif
+
 #if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
 #error "oic: vectors of floats of this machine take subnormals for zeros: leave them out, with +nomve.fp behind the processor (-mcpu=cortex-m55+nomve.fp)"
+#endif
+
+/* Sizes, and what kernels are written with (kernels/element.h). */
+#if defined(C) || defined(D) || defined(F) || defined(H) || defined(K) || defined(M) || defined(N) || defined(P) || \
+    defined(Q) || defined(R) || defined(S) || defined(T) || defined(V) || defined(W) || defined(ARGS) || \
+    defined(AT_ONCE) || defined(BITS) || defined(BYTES) || defined(EACH) || defined(HALF) || defined(HIGH) || \
+    defined(LOAD) || defined(LOW) || defined(MANY) || defined(MATH) || defined(MOST) || defined(NAME) || \
+    defined(REGS) || defined(SOME) || defined(STEPS) || defined(STORE) || defined(WIDEN)
+#error "oic: C, D, F, H, K, M, N, P, Q, R, S, T, V, W, ARGS, AT_ONCE, BITS, BYTES, EACH, HALF, HIGH, LOAD, LOW, MANY, MATH, MOST, NAME, REGS, SOME, STEPS, STORE and WIDEN are names in generated code: none may be a macro here, or -D"
 #endif
 
 /* What is refused.  Code behind many checks compilers take for code that hardly runs, and make no vectors of its loops, unless
@@ -55,6 +64,11 @@
 
 /* -fsingle-precision-constant changes constants of type double. */
 typedef char oic_constants_are_double[sizeof(0.1) == sizeof(double) ? 1 : -1];
+
+/* gcc's own C (-std=gnu11, or no -std) makes one operation of a product and a sum where nothing forbids it. */
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__STRICT_ANSI__)
+#pragma GCC optimize("fp-contract=off", "no-strict-aliasing") /* as the Makefile has it */
+#endif
 
 /* clang shows few parts of -ffast-math by a macro, so they are switched off from here on. */
 #if defined(__clang__) && __clang_major__ >= 12

@@ -10,11 +10,6 @@
    X_IS_COMPUTED    1 if T is C; W_IS_COMPUTED: if W_T is */
 #include "../num.h"
 
-#if defined(T) || defined(C) || defined(NAME) || defined(ARGS) || defined(MATH) || defined(LOAD) || defined(STORE) || \
-    defined(WIDEN) || defined(BITS) || defined(LOW) || defined(HIGH)
-#error "oic: kernels are written with T, C, NAME, ARGS, MATH, LOAD, STORE, WIDEN, BITS, LOW and HIGH: none may be a macro here, or -D"
-#endif
-
 #define T OIC_PASTE(oic_stored_, OIC_X)
 #define LOAD OIC_PASTE(oic_load_, OIC_X)
 #define STORE OIC_PASTE(oic_store_, OIC_X)

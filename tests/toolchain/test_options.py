@@ -105,14 +105,38 @@ def test_attention_without_vectors_has_no_warnings(compiler: str, tmp_path: Path
         assert done.returncode == 0, done.stderr[:500]
 
 
-@pytest.mark.parametrize("name", ["T", "C", "NAME", "ARGS", "MATH", "LOAD", "STORE", "WIDEN", "BITS", "LOW", "HIGH"])
-def test_a_macro_with_a_name_of_kernels_is_told(name: str, tmp_path: Path) -> None:
+def names_of_the_runtime() -> set[str]:
+    """Of capital letters, without its prefix: those of kernels and of their sizes.  Others are macros that it defines itself."""
+    texts = [path.read_text(encoding="utf-8") for path in runtime_dir().rglob("*.h")]
+    words = {w for text in texts for w in re.findall(r"\b[A-Z][A-Z0-9_]*\b", re.sub(r'/\*.*?\*/|"[^"\n]*"|\'.\'', "", text, flags=re.DOTALL))}
+    own = {w for text in texts for w in re.findall(r"#\s*define (\w+)", text)}
+    system = r"OIC_|U?INT\d|\w+_MAX$|FLT_|AT_HWCAP|CLOCK_|MADV_|MAP_|PROT_|O_RDONLY|(INFINITY|NAN|NULL|STDC|FP_CONTRACT|OFF|GCC)$"
+    return {w for w in words if not re.match(system, w) and (w not in own or len(w) == 1)}
+
+
+def test_a_macro_with_a_name_of_the_runtime_is_told(tmp_path: Path) -> None:
     """In the generated source; a program that includes its header may have such macros."""
     oic.Synthesizer(oic.parse(ATTENTION, "attend"), target="portable", numerics="separate").emit(tmp_path)
-    done = called("gcc", "", f"-D{name}=7", "-fsyntax-only", str(tmp_path / "attend.c"))
-    assert f" {name}" in done.stderr.partition("#error")[2].partition("none may be a macro")[0]
-    (tmp_path / "user.c").write_text(f'#define {name} 7\n#include "attend.h"\n')
+    names = names_of_the_runtime()
+    assert {"K", "M", "N", "T"} <= names
+    for name in sorted(names | {"NAME", "ARGS", "MATH", "LOAD", "STORE", "WIDEN", "BITS", "LOW", "HIGH"}):
+        done = called("gcc", "", f"-D{name}=7", "-fsyntax-only", str(tmp_path / "attend.c"))
+        assert re.search(rf"^[^\n]*error: #error [^\n]*\b{name}\b[^\n]*none may be a macro", done.stderr, re.MULTILINE), name
+    (tmp_path / "user.c").write_text("".join(f"#define {n} 7\n" for n in names - {"N"}) + '#include "attend.h"\n')
     assert called("gcc", "", "-fsyntax-only", str(tmp_path / "user.c")).returncode == 0
+
+
+@pytest.mark.parametrize("compiler", ["gcc -mfma", "clang -mfma", "arm-none-eabi-gcc -mcpu=cortex-m7 -mfloat-abi=hard"])
+@pytest.mark.parametrize("standard", ["gnu17", "gnu99", "c11"])
+def test_nothing_is_contracted_without_the_makefile(compiler: str, standard: str, tmp_path: Path) -> None:
+    """A project that has the sources among its own gives no more options than these."""
+    oic.Synthesizer(oic.parse(ATTENTION, "attend"), target="freestanding", numerics="separate").emit(tmp_path)
+    name, *machine = compiler.split()
+    done = called(name, " ".join(machine), f"-std={standard}", "-O2", "-S", "-o", "-", str(tmp_path / "attend.c"))
+    if "No such file" in done.stderr:
+        pytest.skip(f"no C library for {name}")
+    assert done.returncode == 0, done.stderr[:500]
+    assert re.search(r"mulss|vmul", done.stdout) and not re.search(r"vfn?m(add|sub|a|s)", done.stdout)
 
 
 @pytest.mark.parametrize("target", ["aarch64-linux-gnu", "x86_64-linux-gnu"])
