@@ -28,7 +28,10 @@
 #include "crc32c.h"
 
 /* The flash, by three functions of the caller's.  Each returns 0 when it has done what was asked.
-   Offsets are from the start of a slot; writes go upward and only to erased bytes.
+   Offsets are from the start of a slot.  An erased slot is written to twice: the payload behind the header's
+   place, then the header, which has OIC_JOURNAL_HEADER bytes.  A payload may end anywhere: `write` fills up the
+   last word of flash that is written in words.  Words of more bytes than the header has, which cannot be written
+   a second time, are not for the journal.
 
    `read` tells two failures apart: OIC_FLASH_DAMAGED, the contents are lost (an uncorrectable error
    of flash whose words carry check bits: a word that was cut while it was written is one), which
