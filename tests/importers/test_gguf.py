@@ -134,6 +134,12 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any], dict[str, Any], dict
     "llama": ("llama", {"tied": False}, {"turned": True}, {}, {"tie_word_embeddings": False}),
     "llama-linear": ("llama", {}, {"turned": True}, {"rope.scaling.type": "linear", "rope.scaling.factor": 4.0},
                      {"tie_word_embeddings": True, "rope_scaling": {"rope_type": "linear", "factor": 4.0}}),
+    "llama-scale-alone": ("llama", {}, {"turned": True}, {"rope.scaling.factor": 4.0},
+                          {"tie_word_embeddings": True, "rope_scaling": {"rope_type": "linear", "factor": 4.0}}),
+    "llama-scale-before": ("llama", {}, {"turned": True}, {"rope.scale_linear": 4.0},
+                           {"tie_word_embeddings": True, "rope_scaling": {"rope_type": "linear", "factor": 4.0}}),
+    "llama-scale-of-none": ("llama", {}, {"turned": True}, {"rope.scaling.type": "none", "rope.scaling.factor": 4.0},
+                            {"tie_word_embeddings": True}),
     "qwen2": ("qwen2", {"bias": True}, {}, {"rope.freq_base": 1e6}, {"tie_word_embeddings": True, "rope_theta": 1e6}),
     "qwen3": ("qwen3", {"more": NORMS}, {}, {}, {"tie_word_embeddings": True}),
     "gemma": ("gemma", {}, {"plus_one": True}, {}, {}),
@@ -141,6 +147,8 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any], dict[str, Any], dict
                {"attention.sliding_window": 4, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0},
                {"sliding_window": 4, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0,
                 "query_pre_attn_scalar": DH}),
+    "gemma2-first-files": ("gemma2", {"more": AROUND_NORMS}, {"plus_one": True, "places": PLACES | AROUND}, {},
+                           {"query_pre_attn_scalar": DH}),
     "gemma3": ("gemma3_text", {"more": AROUND_NORMS + NORMS}, {"plus_one": True, "places": PLACES | AROUND},
                {"attention.sliding_window": 4, "rope.freq_base": 1e6, "attention.sliding_window_pattern": [True, False]},
                {"sliding_window": 4, "rope_theta": 1e6, "query_pre_attn_scalar": DH,
@@ -190,7 +198,10 @@ CONVERTED: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     # family: architecture, settings of the configuration, keys
     "gpt_neox": ("gptneox", {}, {"rope.dimension_count": 2, "use_parallel_residual": True}),
     "starcoder2": ("starcoder2", {}, {"attention.sliding_window": 6}),
-    "olmo2": ("olmo2", {}, {}),
+    "olmo2": ("olmo2", {
+        "num_hidden_layers": 5, "sliding_window": 4,
+        "layer_types": [f"{reach}_attention" for reach in ("sliding", "sliding", "sliding", "full", "sliding")],
+    }, {"attention.sliding_window": 4}),
     "smollm3": ("smollm3", {"num_hidden_layers": 5, "no_rope_layers": None}, {"rope.freq_base": 2e6}),
 }  # fmt: skip
 
@@ -368,6 +379,9 @@ def test_without_the_package_blocks_are_refused_and_nothing_is_written(
         ("llama", {"block_count": 3}, "import-weights", "missing: blk.2.attn_k.weight"),
         ("llama", {"expert_count": 8}, "import-unsupported", "'expert_count' is 8"),
         ("llama", {"rope.scaling.type": "yarn"}, "import-unsupported", "'rope.scaling.type' is 'yarn'"),
+        ("llama", {"rope.scaling.attn_factor": 1.5}, "import-unsupported", "'rope.scaling.attn_factor' is 1.5"),
+        ("llama", {"rope.scaling.factor": -2.0}, "import-config", "should be above 0"),
+        ("llama", {"attention.causal": False}, "import-unsupported", "'attention.causal' is False"),
         ("llama", {"rope.freq_base": -1.0}, "import-config", "should be above 0"),
         ("llama", {"rope.freq_base": math.inf}, "import-config", "rope.freq_base"),
         ("llama", {"rope.dimension_count": 7}, "import-unsupported", "rope.dimension_count"),

@@ -191,6 +191,8 @@ REFUSED = {
     "experts in a known family": ({"num_experts": 64}, "import-unsupported", "one feed-forward network a layer"),
     "layers": ({"layer_types": ["full_attention", "chunked"]}, "import-unsupported", "'layer_types' is 'chunked'"),
     "too few": ({"layer_types": ["full_attention"]}, "import-config", "a list of 2 items"),
+    "odd head": ({"head_dim": 7}, "import-unsupported", "'head_dim' is 7"),
+    "a number": ({"hidden_act": 3}, "import-config", "'hidden_act' is 3"),
     "odd part": ({"partial_rotary_factor": 0.3}, "import-unsupported", "partial_rotary_factor"),
     "more heads": ({"num_attention_heads": 4, "head_dim": 4}, "model-shape", "q_proj.weight' is [8, 8] in "),
     "another scaling comes first": (

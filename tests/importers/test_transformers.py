@@ -6,6 +6,7 @@ Imported without a hand edit; greedy ids equal, logits within 1e-4 of the librar
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,32 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "gpt2-gelu": ("GPT2", {"n_embd": 32, "n_head": 2, "n_layer": 2, "n_positions": 64, "activation_function": "gelu"}),
 }
 
+NONE = {"rope_parameters": None}
+LINEAR = {"rope_type": "linear", "factor": 4.0}
+SAID: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    # settings, and what another writer's configuration has instead; None: nothing
+    "rope-legacy": ("Llama", {}, {**NONE, "rope_theta": 50.0, "rope_scaling": {"type": "linear", "factor": 4.0}}),
+    "rope-first": ("Llama", {}, {"rope_parameters": {"rope_type": "default", "rope_theta": 50.0}, "rope_scaling": LINEAR}),
+    "rope-base-alone": ("Llama", {}, {**NONE, "rope_scaling": {"rope_theta": 5.0}}),
+    "rope-context-beside": ("Llama", {}, {
+        "rope_parameters": {k: v for k, v in LLAMA3.items() if not k.startswith("original")},
+        "original_max_position_embeddings": 16,
+    }),
+    "rope-context-twice": ("Llama", {}, {"rope_parameters": LLAMA3, "original_max_position_embeddings": 32}),
+    "neox-legacy": ("GPTNeoX", {}, {**NONE, "rotary_pct": 0.5, "rotary_emb_base": 30}),
+    "gemma3-legacy": ("Gemma3Text", {"head_dim": 16, "sliding_window": 3}, {
+        **NONE, "layer_types": None, "sliding_window_pattern": 2, "rope_theta": 700.0, "rope_local_base_freq": 30.0,
+        "rope_scaling": LINEAR,
+    }),
+    "qwen2-from-a-layer": ("Qwen2", {"use_sliding_window": True, "sliding_window": 5, "max_window_layers": 2}, {
+        "layer_types": None,
+    }),
+    "smollm3-sliding": ("SmolLM3", {"no_rope_layers": [1, 0, 1, 0], "sliding_window": 3, "use_sliding_window": True}, {
+        "layer_types": None,
+    }),
+    "smollm3-not-sliding": ("SmolLM3", {"sliding_window": 3}, {"layer_types": None, "use_sliding_window": None}),
+}  # fmt: skip
+
 
 def made(family: str, settings: dict[str, Any], folder: Path, dtype: str = "float32") -> Any:
     """A random model of a family, saved in `dtype`; its weights are what is stored."""
@@ -128,6 +155,42 @@ def test_a_family_equals_transformers(case: str, tmp_path: Path) -> None:
     ex.reset()
     single = np.concatenate([ex.step(tokens=np.array([t], np.int32))["logits"] for t in whole])
     assert single.tobytes() == at_once.tobytes()
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_a_configuration_means_what_it_means_to_transformers(case: str, tmp_path: Path) -> None:
+    """As others write it: keys of earlier versions, and what they leave out."""
+    family, settings, said = SAID[case]
+    model, path = made(family, settings, tmp_path), tmp_path / "config.json"
+    config = json.loads(path.read_text()) | said
+    path.write_text(json.dumps({k: v for k, v in config.items() if v is not None}))
+    with torch.no_grad():
+        wanted = type(model).from_pretrained(tmp_path).double()(torch.tensor([PROMPT * 3])).logits[0].numpy()
+    imported = import_checkpoint(tmp_path, tmp_path / "imported")
+    graph = oic.parse_file(imported.graph)
+    with oic.Simulator(graph, oic.Model.open(imported.model)).make_executor() as ex:
+        found = ex.step(tokens=np.array(PROMPT * 3, np.int32))["logits"]
+    assert float(np.abs(found - wanted).max()) <= WITHIN
+
+
+def test_the_window_of_a_family_is_that_of_its_configuration(tmp_path: Path) -> None:
+    """What is left out: a window that is wider than any text here."""
+    made("Qwen2", {"max_position_embeddings": 5000}, tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text()) | {"use_sliding_window": True, "max_window_layers": 1}
+    kept = {k: v for k, v in config.items() if k not in ("layer_types", "sliding_window")}
+    (tmp_path / "config.json").write_text(json.dumps(kept))
+    window = transformers.AutoConfig.from_pretrained(tmp_path).sliding_window
+    assert f"window={window}" in import_checkpoint(tmp_path, tmp_path / "imported").graph.read_text()
+
+
+@pytest.mark.parametrize("key", ["is_causal", "use_bidirectional_attention"])
+@pytest.mark.parametrize("family", ["Llama", "Gemma", "Gemma3Text"])
+def test_a_model_whose_tokens_see_those_after_them_is_refused(family: str, key: str, tmp_path: Path) -> None:
+    made(family, {}, tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text()) | {key: key != "is_causal"}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(oic.OicError, match=f"'{key}' is {config[key]}"):
+        import_checkpoint(tmp_path, tmp_path / "imported")
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

@@ -8,7 +8,7 @@ from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Matrix, Network, Norm, head
 from oic.importers.encoder_decoder import AttentionWeights, EncoderDecoder, Places, Stack
 
-BUFFERS = r"(^|\.)(encoder|decoder)\.(embed_tokens\.weight|version|embed_positions\._float_tensor)$"
+BUFFERS = r"(^|\.)(shared\.weight|(encoder|decoder)\.(embed_tokens\.weight|version|embed_positions\._float_tensor))$"
 """Copies of the embedding, and what fairseq left."""
 SIGNS = (("model.decoder.layers.0.encoder_attn.q_proj.weight",),)
 ASKS = (("encoder_attention_heads",), ("decoder_attention_heads",))
@@ -71,6 +71,7 @@ def _stack(c: Checkpoint, prefix: str, side: str, width: int) -> Stack:
     whole = f"{prefix}{side}."
     rows = c.size("max_position_embeddings", default=1024) + FIRST
     return Stack(
+        embed=EncoderDecoder.embedding(c, prefix, side),
         layers=c.layers(f"{side}_layers"), heads=heads, head_size=width // heads, inner=c.size(f"{side}_ffn_dim"),
         attention=attention("self_attn"), cross=attention("encoder_attn") if decodes else None,
         network=Network(matrix("fc1"), matrix("fc2"), c.text("activation_function", default="gelu")),

@@ -77,9 +77,9 @@ class Checkpoint:
         """The value of the first of the keys that is there; `OicError` `import-config` if it is no finite f64."""
         value = self._first(keys, default)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self._wrong(keys[0], value, "a number")
+            raise self._wrong(keys, value, "a number")
         if not abs(value) <= sys.float_info.max:  # JSON has infinities, NaN, and integers beyond all floats
-            raise self._wrong(keys[0], value, "a finite number of 64 bits")
+            raise self._wrong(keys, value, "a finite number of 64 bits")
         return value
 
     def optional(self, key: str) -> float | None:
@@ -90,37 +90,37 @@ class Checkpoint:
         """A number above 0, likewise."""
         value = self.number(*keys, default=default)
         if value <= 0:
-            raise self._wrong(keys[0], value, "above 0")
+            raise self._wrong(keys, value, "above 0")
         return value
 
     def layers(self, *keys: str, most: int | None = None) -> int:
         """A number of layers, likewise; not more than `most`, or than there are tensors."""
         value, known = self.size(*keys), len(self.model.names()) if most is None else most
         if value > known:
-            raise self._wrong(keys[0], value, f"at most {known}, by the weights that are there")
+            raise self._wrong(keys, value, f"at most {known}, by the weights that are there")
         return value
 
     def size(self, *keys: str, default: int | None = None) -> int:
         """A positive integer, likewise."""
         value = self._first(keys, default)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise self._wrong(keys[0], value, "a positive integer")
+            raise self._wrong(keys, value, "a positive integer")
         if value > i64.high:
-            raise self._wrong(keys[0], value, "an integer of 64 bits")
+            raise self._wrong(keys, value, "an integer of 64 bits")
         return value
 
     def flag(self, *keys: str, default: bool) -> bool:
         """A bool, likewise; a default is no assumption, because features are off where nothing says."""
         value = next((self.value(key) for key in keys if self.has(key)), default)
         if not isinstance(value, bool):
-            raise self._wrong(keys[0], value, "true or false")
+            raise self._wrong(keys, value, "true or false")
         return value
 
     def text(self, *keys: str, default: str | None = None) -> str:
         """A text, likewise."""
         value = self._first(keys, default)
         if not isinstance(value, str):
-            raise self._wrong(keys[0], value, "a text")
+            raise self._wrong(keys, value, "a text")
         return value
 
     def items(self, key: str, count: int) -> list[Any] | None:
@@ -129,7 +129,7 @@ class Checkpoint:
             return None
         value = self.value(key)
         if not isinstance(value, list) or len(value) < count:
-            raise self._wrong(key, value, f"a list of {count} items, one a layer")
+            raise self._wrong((key,), value, f"a list of {count} items, one a layer")
         return value[:count]
 
     def _first(self, keys: tuple[str, ...], default: Any) -> Any:
@@ -140,7 +140,8 @@ class Checkpoint:
             self.assumed[next((key for key in keys if "." not in key), keys[0])] = default
         return default
 
-    def _wrong(self, key: str, value: Any, wanted: str) -> OicError:
+    def _wrong(self, keys: tuple[str, ...], value: Any, wanted: str) -> OicError:
+        key = next(filter(self.has, keys), keys[0])
         if value is None:
             hint = did_you_mean(key, [k for k in self.config if k != key]) or f"--set {key}=…"
             said = f"{self.said_in} has no '{key}'" if self.said_in else f"nothing says '{key}'"

@@ -41,6 +41,7 @@ class RelativeBias:
 class Stack:
     """The layers of one side.
 
+    embed           the embedding of its tokens
     cross           attention to what the encoder gives; None: this is the encoder
     network_norm    of the network, as that of an attention
     places, bias    how it knows positions
@@ -48,6 +49,7 @@ class Stack:
     final           of what the last layer gives
     """
 
+    embed: str
     layers: int
     heads: int
     head_size: int
@@ -69,6 +71,7 @@ class EncoderDecoder:
     context      tokens of a source, and of an output
     before       norms are of the inputs of sublayers; else of the sums after them
     scale        of the scores; None: 1 / √head
+    embed        the embedding that the sides share, if they do
     head         None: the embedding is the head
     head_scale   of what the head reads
     logits_bias  name of what is added to the logits, [1, vocab]
@@ -89,10 +92,11 @@ class EncoderDecoder:
     logits_bias: str | None = None
 
     @staticmethod
-    def embedding(c: Checkpoint, prefix: str = "") -> str:
-        """The name of the embedding; where all of them are stored, the others are copies of the first."""
+    def embedding(c: Checkpoint, prefix: str = "", side: str = "") -> str:
+        """The name of the embedding that is shared; of a side, where another matrix is stored for it, of its own."""
         names = [f"{prefix}{part}.weight" for part in ("shared", "decoder.embed_tokens", "encoder.embed_tokens")]
-        return next(filter(c.present, names), names[0])
+        shared, own = next(filter(c.present, names), names[0]), f"{prefix}{side}.embed_tokens.weight"
+        return shared if own == shared or not c.present(own) or c.equal(own, shared) else own
 
     @property
     def activation(self) -> str:

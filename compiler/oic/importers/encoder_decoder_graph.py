@@ -144,7 +144,8 @@ class EncoderDecoderGraph(Writer):
         """x = the embedding of tokens, with their positions where these are learned."""
         m, s = self.model, self.stack
         to.assign("x", f"f32[{self.rows}, D]")
-        self.lookup(to, m.embed, ids, "x", scale=m.embed_scale)
+        name = "embed" if s.embed == m.embed else f"{self.prefix or 'decoder_'}embed"
+        self.lookup(to, s.embed, ids, "x", name=name, scale=m.embed_scale)
         if s.places is not None:
             table = self.constant(f"{self.prefix}places", s.places.tensor, f"{s.places.rows}, D")
             first, end = _sum(start, s.places.offset), _sum(start, count, s.places.offset)

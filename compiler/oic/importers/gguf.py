@@ -47,7 +47,7 @@ ARCHITECTURES = {
     "smollm3": Architecture(style="interleaved", bare_rope=4),
     "qwen2": Architecture(),
     "qwen3": Architecture(),
-    "olmo2": Architecture(),
+    "olmo2": Architecture(period=4),
     "gemma": _GEMMA,
     "gemma2": replace(_GEMMA, period=2, large=46),
     "gemma3": replace(_GEMMA, period=6, large=62),
@@ -57,7 +57,13 @@ ARCHITECTURES = {
 }
 """By `general.architecture`.  Source: llama.cpp, `convert_hf_to_gguf.py` and `src/llama-model.cpp`."""
 
+DEFAULTS = {
+    "gemma2": {"attention.sliding_window": 4096, "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0},
+}
+"""What an architecture's file means where it says nothing."""
 PERIOD = "attention.sliding_window_pattern"
+SCALES = ("rope.scaling.factor", "rope.scale_linear")
+"""Keys of the linear scaling, the first that is there; 0 is none."""
 LOCAL_BASE = 10000.0  # of rotary positions in Gemma 3's layers with a window
 
 
@@ -75,6 +81,7 @@ def read(c: Checkpoint) -> Decoder:
     for key in ("attention.shared_kv_layers", "attention.clamp_kqv", "attention.max_alibi_bias"):
         if used := c.optional(key):
             raise c.unsupported(key, used, "none")
+    c.assume({key: value for key, value in DEFAULTS.get(name, {}).items() if not c.has(key)})
     for end, names in (("bos_token_id", ("bos",)), ("eos_token_id", ("eos", "eot"))):
         ids = [c.value(key) for key in (f"tokenizer.ggml.{n}_token_id" for n in names) if c.has(key)]
         c.assume({end: ids[0] if len(ids) == 1 else ids} if ids else {})
@@ -163,14 +170,16 @@ def _rope(c: Checkpoint, a: Architecture, head: int) -> RotaryEmbedding:
     base, dims = c.positive("rope.freq_base", default=10000.0), c.size("rope.dimension_count", default=head)
     if dims % 2 or dims > min(head, RotaryEmbedding.MOST):
         raise c.unsupported("rope.dimension_count", dims, f"an even number up to {min(head, RotaryEmbedding.MOST)}")
-    kind = c.text("rope.scaling.type") if c.has("rope.scaling.type") else "none"
-    if kind not in ("none", "linear"):
-        raise c.unsupported("rope.scaling.type", kind, "'none', 'linear'")
+    kind = c.text("rope.scaling.type") if c.has("rope.scaling.type") else "linear"
+    c.require("rope.scaling.type", kind, "none", "linear")
+    strength = c.number("rope.scaling.attn_factor") if c.has("rope.scaling.attn_factor") else 1
+    c.require("rope.scaling.attn_factor", strength, 1)
     for name in ("rope_factors_long.weight", "rope_factors_short.weight"):
         if c.model.has(name):
             raise c.unsupported(name, "a tensor", f"'{FREQS}', one factor for each frequency")
     style = a.style or "half"
-    factor = c.positive("rope.scaling.factor") if kind == "linear" else 1.0
+    scaled = next((key for key in SCALES if kind == "linear" and c.optional(key)), None)
+    factor = c.positive(scaled) if scaled else 1.0
     factors = [factor] * (dims // 2)
     if c.model.has(FREQS):
         if c.shape(FREQS) != (dims // 2,):

@@ -22,15 +22,15 @@ NOT_SET = {"gemma": {"hidden_activation"}}
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "mistral": {"sliding_window": 4096, "num_key_value_heads": 8},
-    "qwen2": {"use_sliding_window": False, "max_window_layers": 28},
-    "qwen3": {"use_sliding_window": False, "max_window_layers": 28, "head_dim": 128},
+    "qwen2": {"use_sliding_window": False, "sliding_window": 4096, "max_window_layers": 28},
+    "qwen3": {"use_sliding_window": False, "sliding_window": 4096, "max_window_layers": 28, "head_dim": 128},
     "gemma": {"hidden_activation": "gelu_pytorch_tanh", "head_dim": 256},
     "gemma2": {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "sliding_window": 4096,
                "query_pre_attn_scalar": 256, "hidden_activation": "gelu_pytorch_tanh", "head_dim": 256},
     "gemma3_text": {"sliding_window": 4096, "query_pre_attn_scalar": 256, "rope_local_base_freq": 10000.0,
                     "rope_theta": 1000000.0, "hidden_activation": "gelu_pytorch_tanh", "head_dim": 256},
     "starcoder2": {"norm_epsilon": 1e-5, "hidden_act": "gelu_pytorch_tanh"},
-    "smollm3": {"rope_theta": 2000000.0, "no_rope_layer_interval": 4},
+    "smollm3": {"rope_theta": 2000000.0, "no_rope_layer_interval": 4, "use_sliding_window": False},
     "olmo2": {"rms_norm_eps": 1e-5},
     "gpt_neox": {"rotary_pct": 0.25, "hidden_act": "gelu", "use_parallel_residual": True, "layer_norm_eps": 1e-5},
 }  # fmt: skip
@@ -63,8 +63,6 @@ def read(c: Checkpoint) -> Decoder:
     """Source: the configurations and weights of these families in Hugging Face's transformers."""
     c.absent -= NOT_SET.get(c.family, set())
     c.assume(DEFAULTS.get(c.family, {}))
-    if c.family == "gemma3_text":
-        c.require("use_bidirectional_attention", c.flag("use_bidirectional_attention", default=False), False)
     width, heads = c.size("hidden_size"), c.size("num_attention_heads")
     size = c.size("head_dim", default=max(1, width // heads))
     prefix = c.prefix("model.", "", probe="embed_tokens.weight")
@@ -149,10 +147,10 @@ def gpt_neox(c: Checkpoint) -> Decoder:
 
 def layers(c: Checkpoint, count: int, size: int) -> tuple[Layer, ...]:
     """Windows and rotary positions of each layer."""
-    sliding = _sliding(c, count)
-    window = c.size("sliding_window") if any(sliding) else None
     every = c.size("no_rope_layer_interval") if c.has("no_rope_layer_interval") else count + 1
     rotary = c.items("no_rope_layers", count) or [(i + 1) % every != 0 for i in range(count)]
+    sliding = _sliding(c, rotary)
+    window = c.size("sliding_window") if any(sliding) else None
     everywhere = rope(c, size, "full_attention")
     near = rope(c, size, "sliding_attention")
     return tuple(
@@ -161,8 +159,9 @@ def layers(c: Checkpoint, count: int, size: int) -> tuple[Layer, ...]:
     )
 
 
-def _sliding(c: Checkpoint, count: int) -> list[bool]:
-    """Which layers see a window of tokens only."""
+def _sliding(c: Checkpoint, rotary: list[Any]) -> list[bool]:
+    """Which layers see a window of tokens only; `rotary`: which have rotary positions."""
+    count = len(rotary)
     kinds = c.items("layer_types", count)
     if kinds is not None:
         for kind in kinds:
@@ -170,6 +169,8 @@ def _sliding(c: Checkpoint, count: int) -> list[bool]:
         return [kind == "sliding_attention" for kind in kinds]
     if not c.has("sliding_window") or not c.flag("use_sliding_window", default=True):
         return [False] * count
+    if c.family == "smollm3":
+        return [not turned for turned in rotary]
     period = {"gemma2": 2, "gemma3_text": 6}.get(c.family)
     if c.has("sliding_window_pattern") and c.family != "gemma2":
         period = c.size("sliding_window_pattern")
@@ -182,7 +183,7 @@ def rope(c: Checkpoint, size: int, kind: str) -> RotaryEmbedding:
     """Rotary positions of full or sliding layers; `OicError` `import-unsupported` for a scaling that is not known."""
     own = any(c.has(f"rope_parameters.{kind}.{key}") for key in ("rope_theta", "rope_type"))
     table = f"rope_parameters.{kind}." if own else "rope_parameters."
-    if any(c.has(f"rope_scaling.{key}") for key in ("rope_type", "type", "factor")):  # first, as in transformers
+    if any(key.startswith("rope_scaling.") and c.has(key) for key in c.config):  # first, as in transformers
         table = "rope_scaling."
     local = kind == "sliding_attention" and c.has("rope_local_base_freq") and not c.has(table + "rope_theta")
     base = c.positive("rope_local_base_freq") if local else c.positive(
@@ -190,7 +191,8 @@ def rope(c: Checkpoint, size: int, kind: str) -> RotaryEmbedding:
     )  # fmt: skip
     part = c.number(table + "partial_rotary_factor", "partial_rotary_factor", "rotary_pct", default=1.0)
     if not 0 < part <= 1 or (dims := int(size * part)) % 2:
-        raise c.unsupported("partial_rotary_factor", part, "an even number of elements of a head")
+        key, value = ("head_dim", size) if part == 1 else ("partial_rotary_factor", part)
+        raise c.unsupported(key, value, "an even number of elements of a head")
     if dims > RotaryEmbedding.MOST:
         raise c.unsupported("head_dim", size, f"at most {RotaryEmbedding.MOST}")
     said = next((table + key for key in ("rope_type", "type") if c.has(table + key)), None)
@@ -210,7 +212,8 @@ def rope(c: Checkpoint, size: int, kind: str) -> RotaryEmbedding:
     low, high = c.number(table + "low_freq_factor"), c.number(table + "high_freq_factor")
     if high <= low:
         raise c.unsupported(table + "high_freq_factor", high, f"above 'low_freq_factor', {low!r}")
-    whole = c.positive(table + "original_max_position_embeddings", "max_position_embeddings")
+    own_context = "original_max_position_embeddings"
+    whole = c.positive(own_context, table + own_context, "max_position_embeddings")
     return RotaryEmbedding(base, dims, freqs=tuple(_stretched(f, factor, low, high, whole) for f in freqs))
 
 

@@ -6,7 +6,7 @@ from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Matrix, Network, Norm
 from oic.importers.encoder_decoder import AttentionWeights, EncoderDecoder, RelativeBias, Stack
 
-BUFFERS = r"^(encoder|decoder)\.embed_tokens\.weight$|EncDecAttention\.relative_attention_bias\.weight$"
+BUFFERS = r"^(shared|(encoder|decoder)\.embed_tokens)\.weight$|EncDecAttention\.relative_attention_bias\.weight$"
 """Copies of the embedding, and a table that old checkpoints have without using it."""
 SIGNS = (("decoder.block.0.layer.1.EncDecAttention.q.weight",),)
 ASKS = (("feed_forward_proj",), ("tie_word_embeddings", "scale_decoder_outputs"))
@@ -62,6 +62,7 @@ def _stack(c: Checkpoint, side: str, layers: int) -> Stack:
 
     last = 2 if decodes else 1
     return Stack(
+        embed=EncoderDecoder.embedding(c, side=side),
         layers=layers, heads=c.size("num_heads", "num_attention_heads"), head_size=c.size("d_kv", "head_dim"),
         inner=c.size("d_ff"), attention=attention(0, "SelfAttention"),
         cross=attention(1, "EncDecAttention") if decodes else None,
@@ -71,12 +72,13 @@ def _stack(c: Checkpoint, side: str, layers: int) -> Stack:
 
 
 def _network(c: Checkpoint, prefix: str) -> Network:
-    """`relu`, or `gated-` and an activation; gated-gelu means the tanh form."""
+    """`relu`, or `gated-` and an activation; gated-gelu means the tanh form.  `dense_act_fn` says it again, last."""
     key = "feed_forward_proj"
     gate, _, activation = c.text(key).rpartition("-")
     if gate not in ("", "gated") or not activation:
         raise c.unsupported(key, c.text(key), "an activation, or 'gated-' and one")
     activation = "gelu_new" if (gate, activation) == ("gated", "gelu") else activation
+    activation = c.text("dense_act_fn") if c.has("dense_act_fn") else activation
     up, down = Matrix(f"{prefix}wi.weight"), Matrix(f"{prefix}wo.weight")
     if not gate:
         return Network(up, down, activation)

@@ -21,15 +21,19 @@ MOST_TOKENS = (1 << 31) - 1
 ENDS = ("bos_token_id", "eos_token_id", "decoder_start_token_id")
 """Keys of the configuration that generation reads."""
 ACTIVATION_KEYS = ("hidden_activation", "hidden_act", "activation_function", "feed_forward_proj")
+CAUSAL = {"is_causal": True, "attention.causal": True, "use_bidirectional_attention": False}
+"""Keys that say whether a token sees those after it, and their values where it does not."""
 HEAD_COPY = r"^(lm_head|embed_out)\.weight$"
 """The head of a model whose embedding is its head, stored a second time."""
 
 
 def transformer_program(c: Checkpoint, model: Decoder | EncoderDecoder, buffers: str, request: Request) -> FamilyGraph:
-    """The graph of a model; `OicError` for an activation or a context that it cannot have.
+    """The graph of a model; `OicError` for an activation, a mask or a context that it cannot have.
 
     buffers  names of tensors that are no weights (a regular expression)
     """
+    for key, good in CAUSAL.items():
+        c.require(key, c.flag(key, default=good), good)
     if model.activation not in ACTIVATIONS:
         key = next((k for k in ACTIVATION_KEYS if c.has(k)), "hidden_act")
         raise c.unsupported(key, model.activation, ", ".join(ACTIVATIONS))
