@@ -45,6 +45,7 @@ LLAMA3 = {
     "high_freq_factor": 4.0,
     "original_max_position_embeddings": 16,
 }
+YARN = {"rope_type": "yarn", "rope_theta": 500.0, "factor": 4.0, "original_max_position_embeddings": 16}
 TYPES = ["sliding_attention", "full_attention"] * 2
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -58,6 +59,11 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "llama-rope-base": ("Llama", {"rope_parameters": {"rope_type": "default", "rope_theta": 1e6}}),
     "llama-rope-linear": ("Llama", {"rope_parameters": {"rope_type": "linear", "rope_theta": 1e4, "factor": 4.0}}),
     "llama-rope-llama3": ("Llama", {"rope_parameters": LLAMA3}),
+    "llama-rope-yarn": ("Llama", {"rope_parameters": YARN, "head_dim": 24}),
+    "llama-rope-yarn-settings": ("Llama", {"head_dim": 24, "rope_parameters": {
+        **YARN, "beta_fast": 2.5, "beta_slow": 0.6, "mscale": 2.0, "mscale_all_dim": 0.5, "truncate": False,
+    }}),
+    "llama-rope-yarn-strength": ("Llama", {"rope_parameters": {**YARN, "attention_factor": 1.5}}),
     "mistral": ("Mistral", {"sliding_window": 6}),
     "mistral-without-window": ("Mistral", {"sliding_window": None}),
     "qwen2": ("Qwen2", {}),
@@ -99,6 +105,12 @@ SAID: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "gemma3-legacy": ("Gemma3Text", {"head_dim": 16, "sliding_window": 3}, {
         **NONE, "layer_types": None, "sliding_window_pattern": 2, "rope_theta": 700.0, "rope_local_base_freq": 30.0,
         "rope_scaling": LINEAR,
+    }),
+    "yarn-legacy": ("Qwen2", {}, {**NONE, "rope_theta": 50.0, "max_position_embeddings": 32, "rope_scaling": {
+        "type": "yarn", "factor": 4.0,
+    }}),
+    "yarn-of-some-layers": ("Gemma3Text", {"head_dim": 16, "sliding_window": 3, "layer_types": TYPES}, {
+        "rope_parameters": {"full_attention": YARN, "sliding_attention": {"rope_type": "default", "rope_theta": 30.0}},
     }),
     "qwen2-from-a-layer": ("Qwen2", {"use_sliding_window": True, "sliding_window": 5, "max_window_layers": 2}, {
         "layer_types": None,

@@ -65,7 +65,8 @@ class Network:
 class RotaryEmbedding:
     """Rotary positions; `freqs` [dims / 2] where they are not powers of the base.
 
-    MOST   elements of a head that are turned, at most: far above any model's, and a table of them is small
+    strength   of queries and of keys that were turned
+    MOST       elements of a head that are turned, at most: far above any model's, and a table of them is small
     """
 
     MOST: ClassVar[int] = 1 << 16
@@ -73,6 +74,7 @@ class RotaryEmbedding:
     dims: int
     style: str = "half"
     freqs: tuple[float, ...] | None = None
+    strength: float = 1.0
 
 
 @dataclass(frozen=True)

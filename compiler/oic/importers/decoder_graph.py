@@ -211,8 +211,10 @@ class DecoderGraph(TokenGraph):
         settings = ["causal=true"]
         if kind.window is not None:
             settings.append(f"window={kind.window}")
-        if m.scale is not None and not math.isclose(m.scale, m.head_size**-0.5, rel_tol=1e-12):
-            settings.append(f"scale={number(m.scale)}")
+        usual = m.head_size**-0.5
+        scale = (m.scale or usual) * (kind.rope.strength * kind.rope.strength if kind.rope else 1)
+        if not math.isclose(scale, usual, rel_tol=1e-12):
+            settings.append(f"scale={number(scale)}")
         if m.softcap is not None:
             settings.append(f"softcap={number(m.softcap)}")
         return ", ".join(settings)

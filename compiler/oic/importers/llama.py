@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from oic.importers.checkpoint import Checkpoint
@@ -39,7 +40,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 TIED = {"gemma", "gemma2", "gemma3_text", "smollm3", "starcoder2"}
 """Families whose head is the embedding where the configuration says nothing."""
 
-ROPE_TYPES = ("default", "linear", "llama3")
+ROPE_TYPES = ("default", "linear", "llama3", "yarn")
 
 
 def shapes(c: Checkpoint) -> None:
@@ -209,12 +210,45 @@ def rope(c: Checkpoint, size: int, kind: str) -> RotaryEmbedding:
     factor = c.positive(table + "factor")
     if name == "linear":
         return RotaryEmbedding(base, dims, freqs=tuple(f / factor for f in freqs))
+    own_context = "original_max_position_embeddings"
+    whole = c.positive(own_context, table + own_context, "max_position_embeddings")
+    if name == "yarn":
+        if dims != size:
+            raise c.unsupported(said, name, "all elements of a head turn")
+        return _yarn(c, table, RotaryEmbedding(base, dims, freqs=tuple(freqs)), factor, whole)
     low, high = c.number(table + "low_freq_factor"), c.number(table + "high_freq_factor")
     if high <= low:
         raise c.unsupported(table + "high_freq_factor", high, f"above 'low_freq_factor', {low!r}")
-    own_context = "original_max_position_embeddings"
-    whole = c.positive(own_context, table + own_context, "max_position_embeddings")
     return RotaryEmbedding(base, dims, freqs=tuple(_stretched(f, factor, low, high, whole) for f in freqs))
+
+
+def _yarn(c: Checkpoint, table: str, rope: RotaryEmbedding, factor: float, context: float) -> RotaryEmbedding:
+    """Frequencies by how often they turn in the context trained on; the longer the texts, the stronger the scores.
+
+    Source: Peng et al., YaRN, 2023; `_compute_yarn_parameters` of Hugging Face's transformers.
+    """
+    if rope.base <= 1:
+        raise c.unsupported(f"{table}rope_theta", rope.base, "above 1")
+
+    def place(key: str, usual: float) -> float:
+        """The frequency that turns so often, as an index."""
+        turns = math.log(c.positive(table + key, default=usual)) + math.log(2 * math.pi)
+        return rope.dims * (math.log(context) - turns) / (2 * math.log(rope.base))
+
+    def strength(share: float) -> float:
+        return 0.1 * share * math.log(factor) + 1 if factor > 1 else 1.0
+
+    first, last = place("beta_fast", 32), place("beta_slow", 1)
+    if c.flag(table + "truncate", default=True):
+        first, last = math.floor(first), math.ceil(last)
+    first, last = max(first, 0), min(last, rope.dims - 1)
+    width = last - first or 0.001
+    shares = [min(max((d - first) / width, 0), 1) for d in range(rope.dims // 2)]
+    freqs = tuple(f / factor * s + f * (1 - s) for f, s in zip(rope.freqs or (), shares))
+    keys = (table + "mscale", table + "mscale_all_dim")
+    ours, whole = (c.positive(key) if c.optional(key) else 0 for key in keys)
+    usual = strength(ours) / strength(whole) if ours and whole else strength(1)
+    return replace(rope, freqs=freqs, strength=c.positive(table + "attention_factor", default=usual))
 
 
 def _stretched(freq: float, factor: float, low: float, high: float, context: float) -> float:
