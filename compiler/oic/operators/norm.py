@@ -182,6 +182,11 @@ class BatchNorm(Operator, name="batch_norm"):
         self.require("x", dtypes.FLT)
         require_eps(self)
         axis = normal_axis(self, self.channel, self.x.tensor.rank, "channel")
+        size, given = self.x.shape[axis], self.gamma.shape[:1]
+        fits = [at for at, other in enumerate(self.x.shape) if (other,) == given]
+        if fits and {type(size), *map(type, given)} == {int} and given != (size,):  # others are compared in the step
+            fact = f"axis {axis} of {self.x.type} is {size}, not {given[0]}"
+            raise OpError("shape-mismatch", fact, "x", hint=f"channel={fits[0]} is the axis that is as long as gamma")
         for where in ("gamma", "beta", "mean", "var"):
             self.require_same_dtype("x", where)
             self.require_shape(where, [self.x.shape[axis]])
