@@ -367,6 +367,12 @@ def test_npz(tmp_path: Path, save: object) -> None:
             model.tensor(name)
 
 
+def test_npz_without_arrays(tmp_path: Path) -> None:
+    """What is written for a graph without constants: a zip archive of its last record alone."""
+    np.savez(tmp_path / "m.npz")
+    assert not Model.open(tmp_path / "m.npz").names()
+
+
 def test_npz_without_pickle(tmp_path: Path) -> None:
     np.savez(tmp_path / "m.npz", a=np.array([{}], dtype=object))
     with pytest.raises(OicError, match="pickled Python objects"):

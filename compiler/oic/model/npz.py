@@ -8,6 +8,7 @@ A scalar of text is metadata.  Sources: NumPy, "numpy.lib.format"; PKWARE, APPNO
 
 from __future__ import annotations
 
+import io
 import re
 import struct
 import zipfile
@@ -122,9 +123,11 @@ def _check_inflated(file: ModelFile, members: Iterable[_Member]) -> None:
 def _directory(file: ModelFile) -> list[zipfile.ZipInfo]:
     file.need(0, 22, "zip directory")
     assert not isinstance(file.content, bytes)
+    # `zipfile` looks 42 bytes back, and a map refuses what lies before it another way than a file does.
+    content = file.content if file.size >= 42 else io.BytesIO(file.content)
     file.charge(MEMBER * (_directory_bytes(file) // 46), "zip directory", None)
     try:
-        with zipfile.ZipFile(cast(IO[bytes], file.content)) as archive:
+        with zipfile.ZipFile(cast(IO[bytes], content)) as archive:
             members = [member for member in archive.infolist() if not member.filename.endswith("/")]
     except _ZIP_ERRORS as error:
         raise file.bad("model-format", "zip directory", None, str(error).lower()) from None
