@@ -17,6 +17,12 @@ from runtime.drive import Case
 ROWS: dict[str, tuple[type[Conv2d | ConvTranspose2d], tuple[int, int], tuple[int, int], dict[str, int]]] = {
     "3x3": (Conv2d, (9, 41), (3, 3), {}),
     "narrower than a register": (Conv2d, (9, 7), (3, 3), {}),
+    "narrower, in several parts": (Conv2d, (45, 11), (5, 3), {}),
+    "narrower, a stride": (Conv2d, (27, 22), (3, 3), {"stride": 2}),
+    "narrower, two rows at once": (Conv2d, (80, 74), (3, 3), {"dilation": 34}),
+    "narrower, one row at once": (Conv2d, (150, 149), (3, 3), {"dilation": 72}),
+    "one column": (Conv2d, (31, 3), (3, 5), {}),
+    "transposed, narrower": (ConvTranspose2d, (40, 3), (3, 3), {}),
     "several parts of a row": (Conv2d, (20, 150), (7, 7), {}),
     "one row of several parts": (Conv2d, (5, 150), (7, 7), {}),
     "a stride": (Conv2d, (9, 75), (3, 3), {"stride": 2}),
