@@ -17,7 +17,7 @@ from oic.dtypes import Array
 from oic.ir.core import Op
 from oic.ir.module import Module
 from oic.operators.base import Operator
-from oic.operators.evaluate import resolved, widened_operands
+from oic.operators.evaluate import bound
 from oic.reference.interpret import Compiled, Machine
 
 
@@ -43,13 +43,12 @@ class PerturbedMachine(Machine):
         # A bound is that of the first result, and of others of its type: the cell of an LSTM.
         if not dtype.is_float or op.results[result].type != op.results[0].type or array.size == 0:
             return array
-        inputs, known = widened_operands(op, self.read), resolved(op, self.read, self.sizes)
-        bound = np.broadcast_to(np.asarray(known.tolerance(array, *inputs), np.float64), array.shape)
+        allowed = bound(op, array, self.read, self.sizes)
         plain = array.astype(np.float64)
         absent = np.isnan(plain)
-        if not bound.any() and not absent.any():
+        if not allowed.any() and not absent.any():
             return array
-        error = self.times * bound * self.random.uniform(-1.0, 1.0, array.shape)
+        error = self.times * allowed * self.random.uniform(-1.0, 1.0, array.shape)
         with np.errstate(all="ignore"):
             found = np.where(np.isfinite(plain) & np.isfinite(error), plain + error, plain)
             found = np.where(absent, np.copysign(np.nan, self.random.uniform(-1.0, 1.0, array.shape)), found)

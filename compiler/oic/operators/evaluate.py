@@ -67,6 +67,13 @@ def apply(op: Operator, arrays: list[Any], read: ReadValue, sizes: Mapping[str, 
     return [np.asarray(a) for a in found]
 
 
+def bound(op: Operator, result: Array, read: ReadValue, sizes: Mapping[str, int]) -> Array:
+    """How far C may be from the first result, an element: the operator's tolerance on these operands."""
+    with np.errstate(all="ignore"):
+        found = resolved(op, read, sizes).tolerance(result, *widened_operands(op, read))
+    return np.broadcast_to(np.asarray(found, np.float64), result.shape)
+
+
 def widened_operands(op: Op, read: ReadValue) -> list[Any]:
     """What the operand fields hold, in their order, as the operator's reference takes it."""
     return [_widened(part, read) for part in operand_parts(op)]
