@@ -203,6 +203,31 @@ MOVED = """graph moved {
 }
 """
 
+# Variables without elements, which C has no arrays for.
+EMPTY = """
+dynamic { x: f32[0]; p: f32[2,0]; u: i4[3,0]; i: i32; }
+persistent {
+  P: f32[2,0];
+  K(t): f32[0] @table @fixed(t=9);
+  Q(t): i4[3,0] @table @fixed(t=2);
+  R(t): f32[0] @table @fixed(t=4) @ring(t);
+  n: i32;
+}
+volatile { y: f32[0]; q: f32[2,0]; v: i4[3,0]; all: f32[?,0]; }
+block entry {
+  cache.write p >> P;
+  cache.read P >> q;
+  cache.write x >> K[i];
+  cache.read K[i] >> y;
+  cache.write u >> Q[1];
+  cache.read Q[0] >> v;
+  cache.write x >> R[n];
+  cache.increment n;
+  cache.read R[-2..] >> all;
+  return;
+}
+"""
+
 PROGRAMS = {
     "elementwise": ELEMENTWISE,
     "counter": COUNTER,
@@ -214,6 +239,7 @@ PROGRAMS = {
     "late": LATE,
     "rings": RINGS,
     "moved": MOVED,
+    "empty": EMPTY,
 }
 
 

@@ -49,7 +49,7 @@ class StateMember:
         """Dimensions of the C array: of elements, or of bytes in the last one for packed types."""
         shape, outer = self.type.capacity_shape, len(self.type.table)
         if not self.type.dtype.packed:
-            return shape
+            return tuple(max(1, size) for size in shape)
         return (*shape[:outer], self.nbytes // max(1, math.prod(shape[:outer])))
 
 

@@ -80,8 +80,8 @@ def storage_strides(type: StateType) -> tuple[int, ...]:
 
 
 def storage_bytes(type: StateType) -> int:
-    """Bytes of a persistent variable at capacity."""
-    shape, outer = type.capacity_shape, len(type.table)
+    """Bytes of a persistent variable at capacity; one without elements has room for some, as C has no such array."""
+    shape, outer = [max(1, size) for size in type.capacity_shape], len(type.table)
     return math.prod(shape[:outer]) * type.dtype.nbytes(math.prod(shape[outer:]))
 
 
