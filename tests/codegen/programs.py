@@ -228,6 +228,27 @@ block entry {
 }
 """
 
+# Integers that become floats where they lie: in an output, and in an entry of the state.
+RETYPED = """
+dynamic { x: i8[3,20]; w: i8[4,3,3]; i: i32; }
+persistent { K(t): f32[4,18] @table @fixed(t=9); }
+volatile { y: f32[4,18]; z: f32[4,18]; }
+block entry {
+  assign sum: i32[4,18];
+  assign wide: f32[4,18];
+  op conv1d(x, w, acc=i32) >> sum;
+  op cast(sum, to=f32) >> wide;
+  op relu(wide) >> wide;
+  transfer wide >> y;
+  op conv1d(x, w, acc=i32, padding=1, dilation=2) >> sum;
+  op cast(sum, to=f32) >> wide;
+  op neg(wide) >> wide;
+  cache.write wide >> K[i];
+  cache.read K[0] >> z;
+  return;
+}
+"""
+
 PROGRAMS = {
     "elementwise": ELEMENTWISE,
     "counter": COUNTER,
@@ -240,6 +261,7 @@ PROGRAMS = {
     "rings": RINGS,
     "moved": MOVED,
     "empty": EMPTY,
+    "retyped": RETYPED,
 }
 
 

@@ -207,7 +207,18 @@ class Frame:
             return memory(space, offset)
         base = self._declared((space, buffer))
         assert base, f"{space} {buffer} is none of this entry"
-        return c.total(base, c.integer(offset // type_.dtype.align))
+        if self.held(space, buffer).stored.c == type_.stored.c:
+            return c.total(base, c.integer(offset // type_.dtype.align))
+        const = space == "input"  # of another type: an i32 that becomes an f32 in its place
+        start = c.total(c.Conversion(c.Pointer("uint8_t", const), base), c.integer(offset)) if offset else base
+        return c.Conversion(c.Pointer("void", const), start)
+
+    def held(self, space: str, buffer: str) -> TensorType:
+        """What the pointer to an input, an output or an entry of the state is declared for."""
+        if space == "entry":
+            return self.entries[buffer]
+        values = [i.value for i in self.face.inputs] + [o.value for o in self.face.outputs]
+        return next(v.tensor for v in values if v.place and (v.place.space, v.place.buffer) == (space, buffer))
 
     # -- nested blocks ---------------------------------------------------------
 

@@ -84,7 +84,7 @@ class TaskFrame(Frame):
         self.function = names.unique(f"{outer.face.function}_{name}", outer.names)
         self.struct = names.unique(f"{self.function}_args", outer.names)
         super().__init__(outer.unit, outer.face, outer.live)
-        self.outer, self.facts, self.late = outer, outer.facts, outer.late
+        self.outer, self.facts, self.late, self.entries = outer, outer.facts, outer.late, outer.entries
         self.taken: dict[str, tuple[c.Type, c.Expression]] = {}  # members of the structure: what the step puts there
         self.head = c.Body()
         self.indices: Seen[Index] = Seen(outer.indices, self._take_index)
@@ -154,12 +154,7 @@ class TaskFrame(Frame):
         found = super()._declared(key)
         outer = self.outer._declared(key) if found is None and len(key) == 2 else None
         if outer is not None:
-            if key[0] == "entry":
-                type_ = self.outer.entries[key[1]]
-            else:
-                values = [i.value for i in self.face.inputs] + [o.value for o in self.face.outputs]
-                places = [(v.place, v.tensor) for v in values if v.place]
-                type_ = next(t for place, t in places if (place.space, place.buffer) == key)
+            type_ = self.held(*key)
             found = self._take(outer.text, c.Pointer(type_.stored.c, key[0] == "input"), outer, str(type_))
             self.scopes[0][key] = found
         return found
