@@ -26,7 +26,9 @@ typedef struct {
     oic_refusal why;
 } oic_task;
 
+#ifndef OIC_WORK_LEAST
 #define OIC_WORK_LEAST 32768 /* multiplications and additions that are worth a thread: some microseconds */
+#endif
 #define OIC_WORK_ELEMENT 16  /* of them that take as long as an operator on one element */
 #define OIC_POOL_MOST 64     /* threads of one pool, the caller's included */
 #define OIC_POOL_CHUNKS 8    /* of one thread */

@@ -127,7 +127,7 @@ def _case(
 ) -> Iterator[Fault]:
     op = case.concrete(size)
     seen = case.seen(number, inputs)
-    wide = [_widened(op, key, seen.get(key)) for key in _operand_fields(op)]
+    wide = [widened(op, key, seen.get(key)) for key in operand_fields(op)]
     for at, value in enumerate(op.results):
         name = f"y{at}_{number}"
         want = sessions["graph"].fetch(name)
@@ -147,11 +147,11 @@ def _case(
                 yield Fault(case, "c", what)
 
 
-def _operand_fields(op: Operator) -> list[str]:
+def operand_fields(op: Operator) -> list[str]:
     return [key for key, f in op.fields.items() if f.kind in ("operand", "optional", "rest")]
 
 
-def _widened(op: Operator, key: str, part: Any) -> Any:
+def widened(op: Operator, key: str, part: Any) -> Any:
     value = getattr(op, key)
     if part is None:
         return None
@@ -223,7 +223,7 @@ def in_f64(op: Operator, wide: list[Any]) -> Array | None:
     """The operator's meaning on the same numbers in f64; None if it has none."""
     given: dict[str, Any] = {}
     arrays: list[Any] = []
-    for key, array in zip(_operand_fields(op), wide, strict=True):
+    for key, array in zip(operand_fields(op), wide, strict=True):
         value = getattr(op, key)
         arrays.append(array.astype(np.float64) if value is not None and value.dtype.is_float else array)
         if value is not None:

@@ -78,7 +78,8 @@ def _loop_workers(op: Op, target: Target, threads: int) -> int:
     """How many threads the loops of an elementwise op are worth, at most; one where elements share bytes."""
     if not target.hosted or any(r.dtype.packed for r in op.results):
         return 1
-    return max(1, min(threads, dims.maximum(elementwise_work(op)) // target.costs.thread))
+    worth = dims.maximum(elementwise_work(op)) // target.costs.thread
+    return max(1, min(threads, worth, dims.maximum(op.results[0].tensor.size)))
 
 
 Chosen = Mapping[Operator, Mapping[str, str]]
