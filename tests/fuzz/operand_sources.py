@@ -299,7 +299,8 @@ def fits(case: Case) -> bool:
         if any(v.dtype.packed and v.tensor.rank == 0 for v in (*op.operands, *op.results) if hasattr(v.type, "shape")):
             return False
         sizes = [dims.maximum(v.tensor.size) for v in (*op.operands, *op.results) if hasattr(v.type, "shape")]
-        if any(dims.maximum(d) == 0 for key, g in case.operands() if key == "table" for d in g.shape):
+        least = 4 if any(g.data == "small" for _, g in case.operands()) else 1  # so that ids lie in a table
+        if any(dims.maximum(d) < least for key, g in case.operands() if key == "table" for d in g.shape):
             return False
         return max(sizes) <= MOST and dims.maximum(op.operations()) <= 2 * WORK
     except (OpError, ValueError, ZeroDivisionError, IndexError):

@@ -577,7 +577,7 @@ FORMS: dict[str, tuple[Form, ...]] = {
         form("rows", "T[5, 3]; i32[2, 2]|below:5"),
         form("columns", "T[3, 5]; i64[4]|below:5", "axis=-1"),
         form("scalar", "T[5, 3]; i32|below:5"),
-        form("empty", "T[5, 3]; i32[0]"),
+        form("empty", "T[5, 3]; i32[0]|below:5"),
         form("one", "T[1, 3]; i64[1]|below:1"),
         form("extent", "T[5, 3]; i32[N]|below:5"),
         *_widened(dtypes.f32),
