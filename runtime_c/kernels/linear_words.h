@@ -1,9 +1,10 @@
 /* oic_linear_words_X_W_B: oic_linear of type i8 that wraps in type W of at most 32 bits, of many rows: y[M, N] = x[M, K] times the
    transpose of w[N, K], plus b[N] of type B (NULL: none), where w has the stride ldw of N.  y overlaps no operand.
 
-   A lane is a row.  A block of at most `rows` rows, a multiple of OIC_LANES, is turned into words (simd/words.h), of neighbours of
-   a row each; what is left of few rows is computed row by row.  `room` bytes of work have the words of a block, and those of the
-   weights of some outputs.  Sums are modulo 2^32, whatever the order. */
+   A lane is a row.  In each turn a block of at most `rows` rows, a multiple of OIC_LANES, is turned into words (simd/words.h), of
+   neighbours of a row each; what is left of few rows is computed row by row.  `from` is 0 where this is called.  `room` bytes of
+   work have the words of a block, which threads share, and, of each thread, those of the weights of some outputs.  Sums are
+   modulo 2^32, whatever the order. */
 #include "element.h"
 
 #include "common/own.h"
@@ -18,22 +19,24 @@ typedef struct {
     const B_T *b;
     W_T *y;
     void *work;
-    ptrdiff_t M, K, N, ldw, rows, room;
+    ptrdiff_t M, K, N, ldw, rows, room, from;
 #if defined(OIC_REQUANTIZES)
     oic_requantized by;
 #endif
 } ARGS(oic_linear_words);
 
-/* A call.
+/* A turn.
    words    of a row
+   count    rows
+   lanes    of which are turned
    tiles    [words, rows]: of x
-   at       where those of row 0 lie
-   row      [words]: of one row of x
-   weights  [OIC_WORD_ROWS, words]: of w */
+   turned   [OIC_LANES, words]: of some rows, for each thread
+   weights  [OIC_WORD_ROWS, words]: of w, for each thread
+   at       where the words of row 0 lie */
 typedef struct {
     const ARGS(oic_linear_words) *a;
-    ptrdiff_t words;
-    uint32_t *tiles, *row, *weights;
+    ptrdiff_t words, count, lanes;
+    uint32_t *tiles, *turned, *weights;
     int32_t *at;
 #if defined(OIC_REQUANTIZES)
     oic_requantized_range within;
@@ -49,22 +52,40 @@ static inline void NAME(oic_linear_rest)(int8_t *rest, const int8_t *from, ptrdi
     }
 }
 
-/* Turn `count` rows of x from r0 on into words, beside each other. */
-static inline void NAME(oic_linear_turn)(const NAME(oic_linear_view) *v, ptrdiff_t r0, ptrdiff_t count)
+/* The turn from row `from` on, with the memory of a thread. */
+static inline NAME(oic_linear_view) NAME(oic_linear_words_view)(const ARGS(oic_linear_words) *a, int worker)
 {
-    const ptrdiff_t K = v->a->K, whole = K / OIC_WORD, pitch = v->a->rows;
-    const uint32_t *const row = v->row;
-    for (ptrdiff_t l = 0; l < count; ++l) {
-        const int8_t *const from = v->a->x + (r0 + l) * K;
-        uint32_t *restrict const to = v->tiles + l;
-        oic_words_of_row(v->row, from, whole, OIC_WORD);
-        if (whole < v->words) {
-            int8_t rest[OIC_WORD];
-            NAME(oic_linear_rest)(rest, from, K);
-            oic_words_of_row(v->row + whole, rest, 1, OIC_WORD);
+    const ptrdiff_t words = (a->K + OIC_WORD - 1) / OIC_WORD, count = a->M - a->from < a->rows ? a->M - a->from : a->rows;
+    const ptrdiff_t left = count % OIC_LANES, tiles = words * a->rows;
+    uint32_t *const own = (uint32_t *)oic_own(a->work, worker, (size_t)a->room) + tiles;
+    return (NAME(oic_linear_view)){
+        .a = a, .words = words, .count = count, .lanes = left < FEW ? count - left : count, .tiles = a->work, .turned = own,
+        .weights = own + OIC_LANES * words, .at = (int32_t *)(void *)(own + (OIC_LANES + OIC_WORD_ROWS) * words),
+    };
+}
+
+/* Rows first..end-1 of a turn, in units of OIC_LANES, are turned into words, those of as many rows beside each other. */
+static inline void NAME(oic_linear_words_prepare)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
+{
+    const ARGS(oic_linear_words) *const a = args;
+    const NAME(oic_linear_view) v = NAME(oic_linear_words_view)(a, worker);
+    const ptrdiff_t whole = a->K / OIC_WORD;
+    for (ptrdiff_t l = first * OIC_LANES; l < end * OIC_LANES && l < v.lanes; l += OIC_LANES) {
+        const ptrdiff_t some = v.lanes - l < OIC_LANES ? v.lanes - l : OIC_LANES;
+        for (ptrdiff_t r = 0; r < some; ++r) {
+            const int8_t *const from = a->x + (a->from + l + r) * a->K;
+            uint32_t *const row = v.turned + r * v.words;
+            oic_words_of_row(row, from, whole, OIC_WORD);
+            if (whole < v.words) {
+                int8_t rest[OIC_WORD];
+                NAME(oic_linear_rest)(rest, from, a->K);
+                oic_words_of_row(row + whole, rest, 1, OIC_WORD);
+            }
         }
-        for (ptrdiff_t k = 0; k < v->words; ++k) {
-            to[k * pitch] = row[k];
+        for (ptrdiff_t k = 0; k < v.words; ++k) { /* of rows that are none, whatever lies there: their sums are not stored */
+            for (ptrdiff_t r = 0; r < OIC_LANES; ++r) {
+                v.tiles[k * a->rows + l + r] = v.turned[r * v.words + k];
+            }
         }
     }
 }
@@ -114,37 +135,28 @@ static inline void NAME(oic_linear_row)(const NAME(oic_linear_view) *v, ptrdiff_
     }
 }
 
-/* Units first..end-1: OIC_LINEAR_PART outputs of a block of rows, or fewer. */
+/* Units first..end-1 of a turn: OIC_LINEAR_PART outputs, or fewer. */
 static inline void NAME(oic_linear_words_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
     const ARGS(oic_linear_words) *const a = args;
     const ptrdiff_t parts = (a->N + OIC_LINEAR_PART - 1) / OIC_LINEAR_PART;
-    NAME(oic_linear_view) v = {.a = a, .words = (a->K + OIC_WORD - 1) / OIC_WORD};
+    NAME(oic_linear_view) v = NAME(oic_linear_words_view)(a, worker);
 #if defined(OIC_REQUANTIZES)
     v.within = oic_requantized_within((int64_t)W_LOW, (int64_t)W_HIGH, a->by.zero_point);
 #endif
-    v.tiles = oic_own(a->work, worker, (size_t)a->room);
-    v.row = v.tiles + v.words * a->rows;
-    v.weights = v.row + v.words;
-    v.at = (int32_t *)(void *)(v.weights + OIC_WORD_ROWS * v.words);
     for (ptrdiff_t k = 0; k < v.words; ++k) {
         v.at[k] = (int32_t)(k * a->rows);
     }
-    for (ptrdiff_t unit = first; unit < end; ++unit) {
-        const ptrdiff_t part = unit % parts, r0 = unit / parts * a->rows, count = a->M - r0 < a->rows ? a->M - r0 : a->rows;
-        const ptrdiff_t left = count % OIC_LANES, lanes = left < FEW ? count - left : count;
+    for (ptrdiff_t part = first; part < end; ++part) {
         const ptrdiff_t o0 = a->N * part / parts, o1 = a->N * (part + 1) / parts;
-        if (unit == first || part == 0) {
-            NAME(oic_linear_turn)(&v, r0, lanes);
-        }
-        for (ptrdiff_t o = o0, m; o < o1 && lanes > 0; o += m) {
+        for (ptrdiff_t o = o0, m; o < o1 && v.lanes > 0; o += m) {
             const ptrdiff_t tiles = (o1 - o + OIC_WORD_ROWS - 1) / OIC_WORD_ROWS;
             const int32_t place[] = {0, OIC_EIGHT};
             uint32_t start[OIC_WORD_ROWS] = {0}, sum[OIC_WORD_ROWS * OIC_LANES];
             m = (o1 - o + tiles - 1) / tiles; /* as even as can be */
             NAME(oic_linear_weights)(&v, o, m, start);
-            for (ptrdiff_t e = 0; e < lanes; e += OIC_LANES) {
-                const ptrdiff_t some = lanes - e < OIC_LANES ? lanes - e : OIC_LANES;
+            for (ptrdiff_t e = 0; e < v.lanes; e += OIC_LANES) {
+                const ptrdiff_t some = v.lanes - e < OIC_LANES ? v.lanes - e : OIC_LANES;
                 oic_words_sum(sum, OIC_LANES, m, v.weights, v.words, v.tiles + e, v.at, v.words, start, place, OIC_LANES);
 #if defined(OIC_REQUANTIZES)
                 for (ptrdiff_t r = 0; r < m; ++r) {
@@ -153,22 +165,46 @@ static inline void NAME(oic_linear_words_part)(const void *args, ptrdiff_t first
 #endif
                 for (ptrdiff_t l = 0; l < some; ++l) {
                     for (ptrdiff_t r = 0; r < m; ++r) {
-                        W_STORE(a->y, (r0 + e + l) * a->N + o + r, (W_C)sum[r * OIC_LANES + l]);
+                        W_STORE(a->y, (a->from + e + l) * a->N + o + r, (W_C)sum[r * OIC_LANES + l]);
                     }
                 }
             }
         }
-        for (ptrdiff_t row = r0 + lanes; row < r0 + count; ++row) {
+        for (ptrdiff_t row = a->from + v.lanes; row < a->from + v.count; ++row) {
             NAME(oic_linear_row)(&v, row, o0, o1 - o0);
         }
     }
 }
 
+/* Units of `prepare`. */
+static inline ptrdiff_t NAME(oic_linear_words_tiles)(const ARGS(oic_linear_words) *a)
+{
+    return (NAME(oic_linear_words_view)(a, 0).lanes + OIC_LANES - 1) / OIC_LANES;
+}
+
 static inline void NAME(oic_linear_words)(const ARGS(oic_linear_words) *a)
 {
-    const ptrdiff_t parts = (a->N + OIC_LINEAR_PART - 1) / OIC_LINEAR_PART;
-    NAME(oic_linear_words_part)(a, 0, (a->M + a->rows - 1) / a->rows * parts, 0);
+    ARGS(oic_linear_words) turn = *a;
+    for (; turn.from < a->M; turn.from += a->rows) {
+        NAME(oic_linear_words_prepare)(&turn, 0, NAME(oic_linear_words_tiles)(&turn), 0);
+        NAME(oic_linear_words_part)(&turn, 0, (a->N + OIC_LINEAR_PART - 1) / OIC_LINEAR_PART, 0);
+    }
 }
+
+#if defined(OIC_POOL_H)
+/* The same, each turn's rows and then its outputs divided among threads. */
+static inline void NAME(oic_linear_words_divided)(oic_pool *pool, int most, ptrdiff_t units, int64_t work,
+                                                  const ARGS(oic_linear_words) *a)
+{
+    ARGS(oic_linear_words) turn = *a;
+    (void)work;
+    for (; turn.from < a->M; turn.from += a->rows) {
+        const ptrdiff_t tiles = NAME(oic_linear_words_tiles)(&turn), rows = NAME(oic_linear_words_view)(&turn, 0).count;
+        oic_divide(pool, most, tiles, (int64_t)rows * a->K, NAME(oic_linear_words_prepare), &turn);
+        oic_divide(pool, most, units, (int64_t)rows * a->K * a->N, NAME(oic_linear_words_part), &turn);
+    }
+}
+#endif
 
 #undef OIC_LINEAR_PART
 #undef FEW

@@ -303,7 +303,7 @@ def test_rows_of_bytes_as_words_are_exact(library: CDLL) -> None:
         for values in ([-128], [-128, 127, -1, 3]):
             x, w = (rng.choice(values, shape).astype(np.int8) for shape in ((m, k), (n, k + 3)))
             b, y = rng.integers(-9, 9, n).astype(np.int32), guarded(np.empty((m, n), np.int32))
-            room = 4 * -(-k // 2) * (rows + 14)
+            room = 4 * -(-k // 2) * (rows + 16 + 13)
             work = guarded(np.empty(room, np.uint8))
             call(library, "words", [guarded(x), guarded(w)[:, 3:], b, y, work], [m, k, n, k + 3, rows, room])
             assert np.array_equal(y, x.astype(np.int64) @ w[:, 3:].T.astype(np.int64) + b), (m, k, n)

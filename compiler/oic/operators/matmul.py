@@ -379,15 +379,10 @@ class Linear(Operator, name="linear"):
 
     def _word_args(self) -> KernelArgs:
         words, block = -(-dims.maximum(self.x.shape[-1]) // 2), self._block()
-        work = Scratch(4 * words * (block + 2 + WORD_ROWS), each=True)
+        work = Scratch(4 * words * (block + ROWS + 1 + WORD_ROWS), each=True)
         sizes = {"M": dims.product(self.x.shape[:-1]), "K": self.x.shape[-1], "N": self.w.shape[0]}
         given = {"x": self.x, "w": self.w, "b": self.b, "y": Out(), "work": work, **sizes, "ldw": Stride(self.w, 0)}
         return {**given, "rows": block, "room": work.nbytes, **scaling(self)}
-
-    def _blocks(self) -> Dim:
-        """Blocks of rows, and parts of the outputs of each."""
-        rows, outputs, block = dims.product(self.x.shape[:-1]), self.w.shape[0], self._block()
-        return dims.product([dims.floor_div(rows + block - 1, block), dims.floor_div(outputs + PART - 1, PART)])
 
     def _runs(self) -> Dim:
         """Rows, and runs of outputs of each."""
@@ -407,7 +402,7 @@ class Linear(Operator, name="linear"):
         *or_requantized(
             Kernel("linear_words", _integer_types, _word_args, fits=_in_words, layouts={"w": 1},
                    cost=lambda op, target: 0.0 if target.hosted else math.inf,  # elsewhere is no room for words
-                   units=_blocks, work=products)),
+                   units=lambda op: dims.floor_div(op.w.shape[0] + PART - 1, PART), work=products, phases=True)),
         *or_requantized(
             Kernel("linear_int", _integer_types, _args, call="linear", fits=lambda op: not is_float(op),
                    layouts={"x": 1, "w": 1}, cost=lambda op, target: 1.0, units=_runs, work=products)),
