@@ -63,6 +63,8 @@ def test_settings_of_another_type(kind: Any, given: dict[str, Any], message: str
         (lambda: synthesizer(threads="2"), "threads is an integer, not '2' (str)"),
         (lambda: synthesizer(threads=True), "threads is an integer, not True (bool)"),
         (lambda: synthesizer().make_executor(threads=1.0), "threads is an integer, not 1.0 (float)"),
+        (lambda: synthesizer(reuse=np.zeros(2)), "reuse is True or False, not ndarray"),
+        (lambda: synthesizer(profile="no"), "profile is True or False, not 'no' (str)"),
         (lambda: synthesizer(target=3), "target is a str, not 3 (int)"),
         (lambda: synthesizer(dispatch=["avx2"]), "dispatch is a str, not list"),
         (lambda: synthesizer(numerics=3), "numerics is a str or None, not 3 (int)"),

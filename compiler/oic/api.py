@@ -100,6 +100,8 @@ class Synthesizer(CompiledProgram):
         for what, named in (("numerics", numerics), ("name", name)):
             if named is not None:
                 arguments.text(what, named, "a str or None")
+        for what, flag in (("reuse", reuse), ("profile", profile)):
+            arguments.require(what, flag, bool, "True or False")
         machine = target_named(target, numerics, dispatch)
         threads = arguments.integer("threads", threads)
         if not 1 <= threads <= MOST_THREADS:
