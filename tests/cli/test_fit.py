@@ -229,6 +229,13 @@ graph weights {
 """
 
 
+def test_bytes_that_are_none_name_their_option(oic: Oic) -> None:
+    for option in ("--ram", "--flash"):
+        done = oic("fit", "average.oi", option, "x")
+        assert done.status == 2
+        assert f"Invalid value for '{option}': 'x' is not a number of bytes" in done.err
+
+
 def test_weights_that_are_not_there_are_counted(oic: Oic, folder: Path) -> None:
     """Without a model a constant takes the bytes of its declaration, and that is said."""
     Path("w.oi").write_text(WEIGHTS)

@@ -235,7 +235,10 @@ runpy.run_module("oic", run_name="__main__")
 
 
 @pytest.mark.parametrize("how", [("-m", "oic"), ("-c", SLOWLY)], ids=["running", "starting"])
-def test_a_build_that_is_ended_ends_its_compiler(oic: Oic, tmp_path: Path, how: tuple[str, str]) -> None:
+@pytest.mark.parametrize("told_to", (signal.SIGTERM, signal.SIGINT), ids=lambda number: number.name)
+def test_a_build_that_is_ended_ends_its_compiler(
+    oic: Oic, tmp_path: Path, how: tuple[str, str], told_to: signal.Signals
+) -> None:
     """And leaves nothing beside the folder it was to make; it is told while the compiler runs, or is being started."""
     told, script = tmp_path / "told", tmp_path / "slow-cc"
     script.write_text(f"#!/bin/sh\necho $$ > {told}.new; mv {told}.new {told}; exec sleep 600\n")
@@ -245,8 +248,8 @@ def test_a_build_that_is_ended_ends_its_compiler(oic: Oic, tmp_path: Path, how: 
     with subprocess.Popen(command, env={**os.environ, "CC": str(script)}) as process:
         while process.poll() is None and not told.exists():
             time.sleep(0.01)
-        process.terminate()
-        assert process.wait(60) == 128 + signal.SIGTERM
+        process.send_signal(told_to)
+        assert process.wait(60) == 128 + told_to
     with pytest.raises(ProcessLookupError):
         os.kill(int(told.read_text()), 0)
     assert set(tmp_path.iterdir()) == {*before, told}

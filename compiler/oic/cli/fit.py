@@ -7,14 +7,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import click
-
 from oic.check.model_data import data_of
 from oic.cli.text import in_columns, json_text, say
 from oic.diagnostics import OicError, did_you_mean, fail
 from oic.driver import Program, compile_graph
 from oic.library.build import measure
-from oic.library.cache import bytes_of
 from oic.library.emit import write_code
 from oic.memory import layout
 from oic.model import Model, Tensor
@@ -97,14 +94,6 @@ def absent(program: Program) -> list[str]:
     """The constants whose values are not there, though they were counted."""
     model = program.model
     return model.names() if model is not None and model.name == ABSENT else []
-
-
-def parse_bytes(text: str) -> int:
-    """The bytes that an option says."""
-    found = bytes_of(text)
-    if found is None or not 0 < found < 1 << 60:
-        raise click.BadParameter(f"'{text}' is not a number of bytes, like 256K or 1M")
-    return found
 
 
 @dataclass(frozen=True)

@@ -52,9 +52,9 @@ class Commands(click.Group):
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **more: Any) -> Any:
         """The command; told to end, its process ends the compilers it started and removes what it had half made."""
-        for name in ("SIGTERM", "SIGHUP") if args is None else ():
+        for name in ("SIGINT", "SIGTERM", "SIGHUP") if args is None else ():
             number = getattr(signal, name, None)
-            if number and signal.getsignal(number) == signal.SIG_DFL:
+            if number and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
                 signal.signal(number, lambda received, _: sys.exit(128 + received))
         try:
             return super().main(args, *rest, **more)
@@ -270,24 +270,23 @@ def explain(as_json: bool, color: bool, graph: str, **options: Any) -> None:
 
 @main.command()
 @common.graph_command
-@click.option("--ram", metavar="BYTES", help="for state, arena and stack: 256K, 1M")
-@click.option("--flash", metavar="BYTES", help="for weights and code")
+@click.option("--ram", type=common.byte_count, metavar="BYTES", help="for state, arena and stack: 256K, 1M")
+@click.option("--flash", type=common.byte_count, metavar="BYTES", help="for weights and code")
 @click.option("--vary", metavar="NAME", help="the bound to enlarge (default: the likeliest)")
 @common.plan_options("freestanding")
 def fit(
-    as_json: bool, color: bool, ram: str | None, flash: str | None, vary: str | None, sizes: Any, capacity: Any,
+    as_json: bool, color: bool, ram: int | None, flash: int | None, vary: str | None, sizes: Any, capacity: Any,
     **options: Any,
 ) -> None:  # fmt: skip
     """Say whether a graph fits into memory, and how far it may grow."""
-    from oic.cli.fit import Room, parse_bytes, with_weights
+    from oic.cli.fit import Room, with_weights
     from oic.cli.fit import fit as print_fit
 
     def compiled(more_sizes: dict[str, int], more_capacity: dict[str, int]) -> Program:
         wanted = {"sizes": sizes | more_sizes, "capacity": capacity | more_capacity, "unbounded": True}
         return with_weights(common.load(**wanted, **options))
 
-    room = Room(parse_bytes(ram) if ram else None, parse_bytes(flash) if flash else None)
-    if not print_fit(compiled, room, vary, as_json):
+    if not print_fit(compiled, Room(ram, flash), vary, as_json):
         sys.exit(common.USER)
 
 

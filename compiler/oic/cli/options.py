@@ -37,6 +37,16 @@ def binding(text: str) -> tuple[str, int]:
         raise click.BadParameter(f"'{text}' is not NAME=INTEGER") from None
 
 
+def byte_count(text: str) -> int:
+    """The bytes that an option says."""
+    from oic.library.cache import bytes_of
+
+    found = bytes_of(text)
+    if found is None or not 0 < found < 1 << 60:
+        raise click.BadParameter(f"'{text}' is not a number of bytes, like 256K or 1M")
+    return found
+
+
 def setting(text: str) -> tuple[str, object]:
     """`KEY=VALUE` of an option; the value is JSON, and anything else is a text."""
     key, equals, value = text.partition("=")
