@@ -361,6 +361,17 @@ def test_deep_expressions_are_refused() -> None:
     assert {e.slug for e in parsed.errors} == {"nesting-depth"}
 
 
+def test_what_is_left_out_as_too_deep_lends_its_depth_to_nothing() -> None:
+    text = f"block entry {{ loop l (i in 0..{'-' * 20_000}1) {{ op f(x) >> y; }} }}"
+    assert [error.message for error in parse_all(text).errors] == ["expression is nested more than 100 deep"]
+
+
+def test_every_kind_of_line_end_ends_a_line() -> None:
+    text = "// one\nblock entry {\n  op f(x) >> ;\n}\n"
+    said = {str(parse_all(text.replace("\n", end)).errors[0].span) for end in ("\n", "\r\n", "\r")}
+    assert said == {"graph.oi:3:14"}
+
+
 def test_tables_survive_a_cache_that_cannot_be_used(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import islice
@@ -17,6 +18,7 @@ from oic.syntax.text import pieces, without_comments, words
 from oic.syntax.transform import TreeBuilder
 
 MOST_ERRORS = 20
+_LINE_END = re.compile(r"\r(?!\n)")
 MOST_BYTES = 4 << 20  # of a source file
 MOST_WORDS = 400_000  # words, numbers, strings and marks of a source
 MOST_READ = 1_000_000  # words read again after errors
@@ -49,7 +51,7 @@ def read(text: str, name: str = "graph.oi") -> syntax.Graph:
 
 def parse_all(text: str, name: str = "graph.oi") -> Parsed:
     """The syntax tree of what is right in a text, and all that is wrong; never raises."""
-    source = Source(name, text)
+    source = Source(name, _LINE_END.sub("\n", text))
     if (error := _too_long(source)) is not None:
         return Parsed(None, [error])
     clean, errors = without_comments(source)

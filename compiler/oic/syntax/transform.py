@@ -56,7 +56,7 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
         super().__init__()
         self.source = source
         self.errors: list[Diagnostic] = []
-        self._depths: dict[int, int] = {}
+        self._depths: dict[int, tuple[int, Any]] = {}  # with the node: while it lives, no other has its identity
         self._too_deep: set[str] = set()
 
     # ------------------------------------------------------------ spans and lists
@@ -81,14 +81,17 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
 
     def _limited(self, node: Any, inner: Iterable[Any], limit: int, what: str, otherwise: Any) -> Any:
         """The node, noting how deep it nests; beyond the limit another, with one error of each kind."""
-        depth = 1 + max((self._depths.get(id(part), 0) for part in inner), default=0)
+        depth = 1 + max((self._depth(part) for part in inner), default=0)
         if depth > limit:
             if what not in self._too_deep:
                 self._error("nesting-depth", f"{what} nested more than {limit} deep", node.span)
             self._too_deep.add(what)
             return otherwise
-        self._depths[id(node)] = depth
+        self._depths[id(node)] = depth, node
         return node
+
+    def _depth(self, node: Any) -> int:
+        return self._depths.get(id(node), (0,))[0]
 
     # ------------------------------------------------------------ graph and sections
 
@@ -257,7 +260,7 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
 
     def group(self, parts: list[Any]) -> s.Expr:
         inner: s.Expr = replace(parts[1], span=self._whole(parts))
-        self._depths[id(inner)] = self._depths.pop(id(parts[1]), 0)
+        self._depths[id(inner)] = self._depth(parts[1]), inner
         return inner
 
     def negated(self, parts: list[Any]) -> s.Int | s.Float:
