@@ -206,6 +206,22 @@ def nested(n: int) -> str:
     return entry("branch c b1 b1;\n", "".join(blocks) + f"block b{n} {{ {body} }}\n")
 
 
+def blocks(n: int) -> str:
+    """Chains of blocks, each of which branches to the next, as long as a run may be deep."""
+    one = "block b{0} {{ assign v{0}: f32[64]; op softmax(t) >> v{0}; op add(t, v{0}) >> t; {1} }}\n"
+    ends = [(i + 1) % 90 == 0 or i == n - 1 for i in range(n)]
+    made = "".join(one.format(i, "" if end else f"branch b{i + 1};") for i, end in enumerate(ends))
+    return entry("".join(f"branch b{i};\n" for i in range(0, n, 90)), made)
+
+
+def declared(n: int) -> str:
+    """Variables of sections, each used once."""
+    weights = "".join(f"w{i}: f32[64] @init({i}.5);\n" for i in range(n))
+    kept = "".join(f"s{i}: f32[64];\n" for i in range(n))
+    used = "".join(f"op add(t, w{i}) >> t;\ncache.write t >> s{i};\n" for i in range(n))
+    return entry(used, f"constant {{\n{weights}}}\npersistent {{\n{kept}}}\n")
+
+
 def repeated(most: int, each: int, text: Callable[[int], str]) -> Kind:
     """A program of up to so many repetitions of so many statements."""
     return Kind(tuple(most // share for share in (4, 2, 1)), lambda n: n * each, text)
@@ -234,6 +250,8 @@ KINDS = {
     "outputs": repeated(10_000, 1, outputs),
     "entries": repeated(1_000, 1, entries),
     "joined": repeated(5_000, 1, joined),
+    "blocks": repeated(2_500, 4, blocks),
+    "declared": repeated(5_000, 2, declared),
     "nested": Kind((10, 11, 12), lambda n: 3 * 2**n - 4, nested),
 }
 

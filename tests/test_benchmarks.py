@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import pytest
 
-from benchmarks.compile_time import KINDS, compiled
+from benchmarks.compile_time import KINDS, compiled, entry
+from oic import OicError
 from paths import ROOT
 
 BENCHMARKS = sorted((ROOT / "benchmarks").glob("*.py"))
@@ -34,8 +36,26 @@ def test_twice_the_program_is_about_twice_the_work(kind: str) -> None:
     assert (third - second) / (k - m) < 1.05 * (second - first) / (m - n)
 
 
+REFUSED = {
+    "blocks too deep": lambda n: entry(
+        "branch b0;", "".join(f"block b{i} {{ assign v{i}: f32[64]; branch b{i + 1}; }}\n" for i in range(n))
+        + f"block b{n} {{ op relu(t) >> t; }}\n"
+    ),
+    "unknown variables": lambda n: entry("".join(f"op relu(unknown{i}) >> t;\n" for i in range(n))),
+    "unknown names": lambda n: entry("".join(f"cache.write t >> K[known{i}];\nassign v{i}: f32;\n" for i in range(n))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_twice_the_mistakes_are_about_twice_the_work(kind: str) -> None:
+    text = REFUSED[kind]
+    work(text(2))
+    first, second, third = (work(text(n)) for n in (200, 400, 800))
+    assert third - second < 2.1 * (second - first)
+
+
 def work(text: str) -> int:
-    """How many lines of Python run from a text to C, each iteration of a comprehension being one."""
+    """How many lines of Python run from a text to C or to a refusal, each iteration of a comprehension being one."""
     lines = 0
 
     def traced(frame: FrameType, event: str, argument: object) -> Any:
@@ -46,7 +66,8 @@ def work(text: str) -> int:
     before = sys.gettrace()
     sys.settrace(traced)
     try:
-        compiled(text, {})
+        with suppress(OicError):
+            compiled(text, {})
     finally:
         sys.settrace(before)
     return lines

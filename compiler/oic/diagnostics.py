@@ -20,6 +20,7 @@ LEAST_ROOM = 24  # columns of a source line, however narrow the terminal
 MOST_SHOWN = 200  # characters of a source line in a diagnostic
 MOST_NOTES = 8  # places of a circle that are named beside the first
 MOST_SAID = 4000  # characters of a message
+MOST_RENDERED = 100  # diagnostics as text
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,6 +254,14 @@ def cut(text: str, most: int, kept: int) -> str:
     return text if len(text) <= most else f"{text[:kept]}…"
 
 
+def rendered(diagnostics: Sequence[Diagnostic], color: bool = False, width: int | None = None) -> str:
+    """Diagnostics as people read them, and how many more there are."""
+    shown = [d.render(color, width) for d in diagnostics[:MOST_RENDERED]]
+    if (more := len(diagnostics) - len(shown)) > 0:
+        shown.append(f"and {more:,} more")
+    return "\n\n".join(shown)
+
+
 class Refusal(Exception):
     """Whatever was refused: an `OicError` before a step runs, a `StepError` by a step."""
 
@@ -268,7 +277,7 @@ class OicError(Refusal):
         one = isinstance(diagnostics, Diagnostic)
         self.diagnostics: list[Diagnostic] = [diagnostics] if one else list(diagnostics)  # type: ignore[list-item,arg-type]
         assert self.diagnostics, "an OicError without a diagnostic"
-        super().__init__("\n\n".join(d.render() for d in self.diagnostics))
+        super().__init__(rendered(self.diagnostics))
 
 
 @dataclass(eq=False, repr=False)

@@ -96,8 +96,8 @@ def every(resolved: Resolved) -> Iterator[tuple[BlockInstance, s.Statement]]:
 
 
 def test_every_use_is_resolved_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fresh(block: s.Block, caller: object, lenient: bool) -> BlockInstance:
-        return BlockInstance(block, caller, lenient, Once())  # type: ignore[arg-type]
+    def fresh(block: s.Block, caller: object, depth: int, lenient: bool) -> BlockInstance:
+        return BlockInstance(block, caller, depth, lenient, Once())  # type: ignore[arg-type]
 
     monkeypatch.setattr(oic.check.resolve, "BlockInstance", fresh)
     seen = 0

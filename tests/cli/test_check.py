@@ -32,6 +32,16 @@ def test_all_errors_are_reported(oic: Oic) -> None:
     assert first["span"] == {"file": "bad.oi", "line": 14, "column": 8, "length": 4}
 
 
+def test_many_errors_are_counted(oic: Oic) -> None:
+    """As text the first of them; all are there for programs."""
+    calls = "".join(f"op relu(none{i}) >> y;\n" for i in range(1234))
+    Path("many.oi").write_text("volatile { y: f32; } block entry {" + calls + "return; }")
+    done = oic("check", "many.oi")
+    assert done.status == 1 and done.err.count("error[") == 100
+    assert done.err.endswith("\n\nand 1,134 more\n")
+    assert len(oic("check", "many.oi", "--json").json["diagnostics"]) == 1234
+
+
 def test_warnings_are_counted_and_are_no_errors(oic: Oic) -> None:
     Path("w.oi").write_text("volatile { y: f32; } block entry { op add(y, y) >> y; return; }")
     done = oic("check", "w.oi")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from itertools import islice, pairwise
 
 from oic.check.report import DiagnosticCollector
@@ -27,6 +30,17 @@ class Flow:
     consumers: tuple[s.Block, ...]
     unreached: tuple[s.Block, ...]
     branches: dict[str, dict[str, Span]]
+
+    @cached_property
+    def in_order(self) -> dict[str, None]:
+        """Blocks behind those that they branch to; without those that come to a circle of branches."""
+        sorter, found = TopologicalSorter(self.branches), dict[str, None]()
+        with suppress(CycleError):
+            sorter.prepare()
+        while ready := sorter.get_ready():
+            found |= dict.fromkeys(ready)
+            sorter.done(*ready)
+        return found
 
     def reached_from(self, *names: str) -> set[str]:
         """Blocks themselves and all that they branch to, directly or not."""
@@ -119,7 +133,7 @@ def check_dead(
 
 def _check_recursion(flow: Flow, report: DiagnosticCollector) -> None:
     """One error for every cycle of branches."""
-    known: set[str] = set()
+    known = set(flow.in_order)
     for name in flow.branches:
         path = _cycle(name, flow) if name not in known else []
         if not path or known & set(path):

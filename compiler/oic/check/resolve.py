@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import ChainMap, deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Set
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
 
 from oic import dtypes
 from oic.check import kinds
@@ -17,7 +19,14 @@ from oic.check.declarations import check_declaration
 from oic.check.flow import Flow, awaited, check_branch, check_dead, is_entry
 from oic.check.operator_names import takes_string, unknown_operator
 from oic.check.report import DiagnosticCollector
-from oic.check.resolved import MOST_STATEMENTS, BlockInstance, Resolved, Uses, program_size
+from oic.check.resolved import (
+    DEEPEST_RUN,
+    MOST_STATEMENTS,
+    BlockInstance,
+    Resolved,
+    Uses,
+    program_size,
+)
 from oic.check.symbols import (
     LOCAL,
     CacheAccess,
@@ -28,7 +37,7 @@ from oic.check.symbols import (
     Variable,
     variable_of,
 )
-from oic.diagnostics import Note, Span, did_you_mean
+from oic.diagnostics import MOST_RENDERED, Note, Span, did_you_mean
 from oic.operators import catalog
 from oic.operators.base import Operator
 from oic.syntax import tree as s
@@ -49,10 +58,10 @@ class Scope:
         """What is visible in braces that begin here."""
         return Scope(dict(self.temporaries), dict(self.loops))
 
-    def shown(self, names: Iterable[str]) -> Scope:
-        """As much of it as has one of these names."""
-        temporaries = {n: self.temporaries[n] for n in names if n in self.temporaries}
-        return Scope(temporaries, {n: self.loops[n] for n in names if n in self.loops})
+    def shown(self, names: Set[str]) -> Scope:
+        """As much of it as has one of these names, in the order of names."""
+        temporaries = {n: self.temporaries[n] for n in sorted(self.temporaries.keys() & names)}
+        return Scope(temporaries, {n: self.loops[n] for n in sorted(self.loops.keys() & names)})
 
 
 class Resolver:
@@ -68,7 +77,6 @@ class Resolver:
         self._temporaries: dict[int, Variable] = {}  # by declaration
         self._indices: dict[object, LoopIndex] = {}
         self._declared: dict[tuple[str, str], Span] = {}  # names of a block's temporaries
-        self._mentioned: dict[str, list[str]] = {}
         self._assigns: dict[str, dict[str, s.Declaration]] = {}  # of every block, where names go wrong
         self._left = MOST_STATEMENTS
 
@@ -91,7 +99,7 @@ class Resolver:
 
     def _begin(self, block: s.Block, *, lenient: bool = False) -> BlockInstance:
         """The instance of a block that is shown nothing."""
-        return self._made((block.name, lenient), BlockInstance(block, None, lenient), Scope())
+        return self._made((block.name, lenient), BlockInstance(block, None, 0, lenient), Scope())
 
     def _made(self, key: object, instance: BlockInstance, scope: Scope) -> BlockInstance:
         self._known[key] = instance
@@ -105,24 +113,34 @@ class Resolver:
         block = self.symbols.blocks.get(target.name)
         if block is None or is_entry(block):
             return None
-        lenient, shown = self.instance.lenient, scope.shown(self._mentions(target.name))
+        lenient, shown = self.instance.lenient, scope.shown(self._mentioned.get(target.name, self.symbols.passed))
         key = (target.name, lenient, *shown.temporaries.values(), *shown.loops.values())
         if key in self._known:
             return self._known[key]
+        if self.instance.depth == DEEPEST_RUN:  # lowering refuses what runs there
+            return None
         self._left -= len(self.symbols.bodies[target.name])
         if self._left >= 0:
-            return self._made(key, BlockInstance(block, target.span, lenient), shown)
+            return self._made(key, BlockInstance(block, target.span, self.instance.depth + 1, lenient), shown)
         if not lenient:
             self.report.add(program_size(self.graph))
         return None
 
-    def _mentions(self, name: str) -> list[str]:
-        """Temporaries and loop indices that a block and those it branches to may mention, by their text."""
-        if name not in self._mentioned:
-            texts = (self.symbols.blocks[n].span.text for n in self.flow.reached_from(name))
-            words = {word for text in texts for word in _WORD.findall(text)}
-            self._mentioned[name] = sorted(words & self.symbols.passed)
-        return self._mentioned[name]
+    @cached_property
+    def _mentioned(self) -> dict[str, frozenset[str]]:
+        """Temporaries and loop indices that a block and those it branches to may mention, by their text.
+
+        Any may be, where blocks run one another without end or too deep.
+        """
+        found: dict[str, frozenset[str]] = {}
+        depths: dict[str, int] = {}
+        for name in self.flow.in_order:
+            targets, passed = self.flow.branches[name], self.symbols.passed
+            depths[name] = 1 + max((depths[target] for target in targets), default=0)
+            if depths[name] <= DEEPEST_RUN:
+                words = passed.intersection(_WORD.findall(self.symbols.blocks[name].span.text))
+                found[name] = words.union(*(found[target] for target in targets))
+        return found
 
     def _body(
         self, statements: tuple[s.SourceStatement, ...], scope: Scope, ends: tuple[type, ...] = (s.Return,)
@@ -397,7 +415,7 @@ class Resolver:
         if found is not None or (self._may_be_passed(name) and name not in scope.loops):
             return found
         notes, hint = self._not_visible(name)
-        hint = hint or did_you_mean(name, [*scope.temporaries, *self.symbols.variables])
+        hint = hint or self._meant(name, scope.temporaries, self.symbols.variables)
         message = f"unknown variable '{name}'"
         if name in scope.loops:
             message, hint = f"'{name}' is a loop index, not a variable", None
@@ -412,6 +430,10 @@ class Resolver:
         span = node.name_span if isinstance(node, s.Access) else node.span
         self.report.error("unknown-variable", message, span, notes=notes, hint=hint)
         return None
+
+    def _meant(self, name: str, *known: Iterable[str]) -> str | None:
+        """A near name, as a hint; after so many mistakes none is looked for."""
+        return did_you_mean(name, chain(*known)) if len(self.report.found) < MOST_RENDERED else None
 
     def _not_visible(self, name: str) -> tuple[list[Note], str | None]:
         """Notes and a hint if the block is branched to, and other branches may show it this name."""
@@ -429,9 +451,9 @@ class Resolver:
 
     def _unknown_name(self, name: s.Name, scope: Scope, also: Collection[str]) -> None:
         symbols = self.symbols
-        visible = [*scope.loops, *scope.temporaries, *symbols.variables, *symbols.sizes]
+        visible = scope.loops, scope.temporaries, symbols.variables, symbols.sizes
         notes, hint = self._not_visible(name.name)
-        hint = hint or did_you_mean(name.name, [*visible, *symbols.axes, *symbols.known, *also])
+        hint = hint or self._meant(name.name, *visible, symbols.axes, symbols.known, also)
         hint = hint or f"a size is given by a 'sizes' section, the model, or --set {name.name}=…"
         what, label = f"unknown name '{name.name}'", "no loop index, scalar variable or size"
         self.report.error("unknown-name", what, name.span, label, notes=notes, hint=hint)

@@ -29,6 +29,7 @@ class Uses:
 
 NOTHING = Uses()
 MOST_STATEMENTS = 20_000  # with each branch a copy of its block
+DEEPEST_RUN = 100  # loops, branches and blocks, one inside the other, around a statement
 
 
 def program_size(graph: s.Graph) -> Diagnostic:
@@ -42,14 +43,16 @@ class BlockInstance:
     """A block as some branches show it; tables are by the identity of syntax nodes.
 
     caller     the first branch to it; None where it runs by itself
+    depth      how many blocks it runs inside, at the least
     lenient    nothing is known to run it: names of temporaries and loop indices may be missing
     meanings   of names, accesses and operator calls; what has none was refused
     uses       of statements
-    runs       of branches and yields, the blocks that they run; None where there is no such block
+    runs       of branches and yields, the blocks that they run; None where there is no such block, or it is too deep
     """
 
     block: s.Block
     caller: Span | None
+    depth: int
     lenient: bool
     meanings: Meanings = field(default_factory=dict)
     uses: dict[int, Uses] = field(default_factory=dict)

@@ -80,9 +80,10 @@ def report(diagnostics: Sequence[Diagnostic], as_json: bool, color: bool) -> Non
     if as_json:
         say(json_text({"diagnostics": [d.to_json() for d in diagnostics]}))
     elif diagnostics:
+        from oic.diagnostics import rendered
+
         width = get_terminal_size().columns if sys.stderr.isatty() else None
-        text = "\n\n".join(d.render(color, width) for d in diagnostics)
-        click.echo(text, err=True, color=color)
+        click.echo(rendered(diagnostics, color, width), err=True, color=color)
 
 
 @contextmanager

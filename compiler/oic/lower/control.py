@@ -28,7 +28,6 @@ from oic.lower.operators import lower_op, lower_transfer
 from oic.syntax import tree as s
 
 Statements = tuple[s.SourceStatement, ...]
-DEEPEST_RUN = 100  # loops, branches and blocks, one inside the other, around a statement
 
 
 def lower_body(f: Builder, body: Statements) -> bool:
@@ -71,8 +70,8 @@ def _count(f: Builder, statement: s.SourceStatement) -> None:
     f.counter["statements"] = f.counter.get("statements", 0) + 1
     if f.counter["statements"] > resolved.MOST_STATEMENTS:
         raise Refused(resolved.program_size(f.binding.graph))
-    if f.depth + len(f.calls) > DEEPEST_RUN:
-        message = f"this runs inside more than {DEEPEST_RUN} loops, branches and blocks"
+    if f.depth + len(f.calls) > resolved.DEEPEST_RUN:
+        message = f"this runs inside more than {resolved.DEEPEST_RUN} loops, branches and blocks"
         f.refuse(Diagnostic("nesting-depth", message, statement.shown), "the first place")
         raise Refused(None)
 
