@@ -59,6 +59,14 @@ def test_sizes() -> None:
     assert text(expr.size(n * m * 2 + 1, name).value) in ("M_2 * N * 2 + 1", "N * M_2 * 2 + 1")
 
 
+def test_a_size_that_is_always_the_same_is_a_number() -> None:
+    """Of its range and of its text one is not a constant while the other is: what converts it looks at the range."""
+    n = dims.of(Extent("n", 0))  # what may be read of a `?` that nothing was written to
+    for size in (n, n * 4, n + 3):
+        found = expr.size(size, lambda extent: Identifier(extent.name))
+        assert text(found.value) == str(found.number)
+
+
 def test_arithmetic_knows_its_range() -> None:
     i = Index(Identifier("i"), 0, 9)
     found = expr.arithmetic("+", expr.arithmetic("*", i, expr.number(3)), expr.number(-1))

@@ -95,13 +95,14 @@ def signed(length: Index) -> c.Expression:
 
 def size(dim: Dim, name: Callable[[Extent], c.Expression]) -> Index:
     """A size as an expression of type ptrdiff_t; `name` gives the variable of an extent."""
-    if isinstance(dim, int):
-        return number(dim)
+    low, high = bounds(dim)
+    if isinstance(dim, int) or low == high:
+        return number(low)
     (first, sign), *rest = [(_term(atoms, factor, name), factor) for atoms, factor in dim.terms]
     value = first if sign > 0 else c.Prefix("-", first)
     for term, factor in rest:
         value = c.Infix("+" if factor > 0 else "-", value, term)
-    return Index(value, *bounds(dim), wide=False)
+    return Index(value, low, high, wide=False)
 
 
 def _term(atoms: tuple[Atom, ...], factor: int, name: Callable[[Extent], c.Expression]) -> c.Expression:
