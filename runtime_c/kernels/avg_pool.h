@@ -5,6 +5,7 @@
    Order: rows, and columns of a row, are added in order, from zero. */
 #include "element.h"
 
+#include "../simd/tiles.h"
 #include "common/conv_range.h"
 #include "common/pool_range.h"
 
@@ -16,9 +17,21 @@ typedef struct {
     int all;
 } ARGS(oic_avg_pool);
 
+#define POOL(f) NAME(oic_avg_pool_##f)
+#define POOL_ARGS ARGS(oic_avg_pool)
+#define FIRST ((C)0) /* sums are never -0 */
+#define NEXT(r, v) ((r) += (v))
+#define LAST(r, n) ((r) / (n))
+#define ALL(a) ((a)->all)
+#define FEW 0
+#include "common/pool_lines.inc.h"
+
 static inline void NAME(oic_avg_pool)(const ARGS(oic_avg_pool) *a)
 {
     const ptrdiff_t width = a->width, step = a->stride_x;
+    if (OIC_UNLIKELY(NAME(oic_avg_pool_by_lines)(a))) { /* else the loops below were taken for what hardly runs */
+        return;
+    }
     for (ptrdiff_t row = 0; row < a->planes * a->out_height; ++row) {
         const ptrdiff_t plane = row / a->out_height;
         const ptrdiff_t top = row % a->out_height * a->stride_y - a->padding_y;

@@ -5,6 +5,7 @@
    Order (which of two zeros): rows, and columns of a row, in order. */
 #include "element.h"
 
+#include "../simd/tiles.h"
 #include "common/conv_range.h"
 #include "common/pool_range.h"
 
@@ -15,9 +16,21 @@ typedef struct {
     ptrdiff_t window_y, window_x, stride_y, stride_x, padding_y, padding_x;
 } ARGS(oic_max_pool);
 
+#define POOL(f) NAME(oic_max_pool_##f)
+#define POOL_ARGS ARGS(oic_max_pool)
+#define FIRST ((C)-INFINITY)
+#define NEXT(r, v) ((r) = MATH(oic_pool_larger)(r, v))
+#define LAST(r, n) ((void)(n), (r))
+#define ALL(a) 0
+#define FEW 4
+#include "common/pool_lines.inc.h"
+
 static inline void NAME(oic_max_pool)(const ARGS(oic_max_pool) *a)
 {
     const ptrdiff_t width = a->width, step = a->stride_x;
+    if (OIC_UNLIKELY(NAME(oic_max_pool_by_lines)(a))) { /* else the loops below were taken for what hardly runs */
+        return;
+    }
     for (ptrdiff_t row = 0; row < a->planes * a->out_height; ++row) {
         const ptrdiff_t plane = row / a->out_height;
         const ptrdiff_t top = row % a->out_height * a->stride_y - a->padding_y;

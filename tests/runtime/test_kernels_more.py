@@ -59,12 +59,15 @@ def convolutions() -> list[Case]:
 
 
 def pools() -> list[Case]:
-    """Windows of one and two axes, with NaN."""
+    """Windows of one and two axes, with NaN; rows of several parts, of few results, and more of them than are held at once."""
     found: list[Case] = []
-    for name in NAMES:
-        x = real((2, 3, 9, 10), name)
+    small: tuple[Any, ...] = ((3, None, 1), ([2, 3], [1, 2], [1, 0]), ([4, 1], 3, [2, 0]))
+    large: tuple[Any, ...] = ((3, 1, 1), ([3, 3], [2, 2], [1, 1]), ([5, 4], [1, 2], [2, 2]), ([2, 2], 1, 0))
+    shapes = (((2, 3, 9, 10), small), ((1, 2, 45, 149), large), ((2, 5, 7, 7), large))
+    for name, (shape, windows) in itertools.product(NAMES, shapes):
+        x = real(shape, name)
         x[0, 0, 4, 4] = np.nan
-        for window, stride, padding in ((3, None, 1), ([2, 3], [1, 2], [1, 0]), ([4, 1], 3, [2, 0])):
+        for window, stride, padding in windows:
             settings = {"window": window, "stride": stride, "padding": padding}
             found.append(Case(MaxPool, [x], settings))
             found.append(Case(AvgPool, [x], settings))
