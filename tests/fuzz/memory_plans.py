@@ -3,7 +3,7 @@
     reuse               buffers that are never live together share bytes
     no reuse            every buffer has bytes of its own
     red zones           and bytes around it that no op may touch
-    reuse, red zones    shared bytes, and such bytes around the buffers
+    reuse, red zones    shared bytes, and such bytes around the buffers, aligned as on bare metal
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from oic.driver import Program, Settings, lowered
+from oic.ir.encodings import ALIGN, WIDEST
 from oic.ir.module import Module
 from oic.ir.verify import verify
-from oic.memory.planner import ALIGN
+from oic.kernels.targets import TARGETS, Target
 from oic.passes.pipeline import PIPELINE
 from oic.passes.plan_memory import plan_memory
 
@@ -29,20 +30,21 @@ class Layout:
     reuse: bool
     gap: int
     watched: bool
+    target: Target = TARGETS["portable"]
 
 
 LAYOUTS = (
     Layout("reuse", True, 0, True),
     Layout("no reuse", False, 0, False),
     Layout("red zones", False, ALIGN, True),
-    Layout("reuse, red zones", True, ALIGN, False),
+    Layout("reuse, red zones", True, WIDEST, False, TARGETS["freestanding"]),
 )
 
 
 def planned_as(bufferized: Module, layout: Layout) -> Module:
     """A copy of a module that lacks offsets alone, planned and verified."""
     module = bufferized.clone()
-    plan_memory(module, reuse=layout.reuse, gap=layout.gap)
+    plan_memory(module, layout.target, reuse=layout.reuse, gap=layout.gap)
     verify(module)
     return module
 

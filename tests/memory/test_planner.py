@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oic
+from oic.ir.encodings import ALIGN
 from oic.ir.module import Buffer
 from oic.memory import placement, planner
 from oic.memory.search import Search
@@ -39,18 +40,18 @@ ABOVE = [
 
 def buffers(parts: list[tuple[int, tuple[int, int]]]) -> list[Buffer]:
     return [
-        Buffer(f"b{i}", "arena", -1, size, planner.ALIGN, start, start + length)
+        Buffer(f"b{i}", "arena", -1, size, ALIGN, start, start + length)
         for i, (size, (start, length)) in enumerate(parts)
     ]
 
 
 def units(*rows: tuple[int, int, int]) -> list[Buffer]:
     """Buffers of (units of the alignment, first, last position)."""
-    return buffers([(size * planner.ALIGN, (first, last - first)) for size, first, last in rows])
+    return buffers([(size * ALIGN, (first, last - first)) for size, first, last in rows])
 
 
 def rounded(buffer: Buffer) -> int:
-    return -(-buffer.nbytes // planner.ALIGN) * planner.ALIGN
+    return -(-buffer.nbytes // ALIGN) * ALIGN
 
 
 def apart(a: Buffer, b: Buffer) -> bool:
@@ -65,7 +66,7 @@ def lives_with(a: Buffer, b: Buffer) -> bool:
 def sound(made: list[Buffer], nbytes: int) -> None:
     """Aligned, inside, and apart wherever two live at once."""
     for b in made:
-        assert b.offset >= 0 and b.offset % planner.ALIGN == 0 and b.offset + b.nbytes <= nbytes
+        assert b.offset >= 0 and b.offset % ALIGN == 0 and b.offset + b.nbytes <= nbytes
     for a, b in combinations(made, 2):
         assert apart(a, b) or not lives_with(a, b), (a, b)
 
@@ -76,7 +77,7 @@ def by_orders(made: list[Buffer]) -> list[int]:
     for _, part in planner.parts(made):
         for name, order in placement.orders(part):
             for fit in (placement.tightest, placement.lowest):
-                nbytes = fit(part, order).height * planner.ALIGN
+                nbytes = fit(part, order).height * ALIGN
                 found[name, fit.__name__] = max(found.get((name, fit.__name__), 0), nbytes)
     return list(found.values())
 
@@ -95,7 +96,7 @@ def fits(made: list[Buffer], nbytes: int) -> bool:
                 for other, a in placed
             )
             and some([*placed, (at, b)])
-            for at in range(0, nbytes - rounded(b) + 1, planner.ALIGN)
+            for at in range(0, nbytes - rounded(b) + 1, ALIGN)
         )
 
     return some([])
@@ -176,7 +177,7 @@ def test_the_least_possible_on_small_instances(parts: list[tuple[int, tuple[int,
     planned = planner.plan(made)
     assert planned.nbytes == planned.least
     assert fits(made, planned.nbytes)
-    assert planned.nbytes == planned.bound or not fits(made, planned.nbytes - planner.ALIGN)
+    assert planned.nbytes == planned.bound or not fits(made, planned.nbytes - ALIGN)
 
 
 @settings(max_examples=150, deadline=None)
@@ -190,12 +191,12 @@ def test_the_search_alone_tells_what_fits(parts: list[tuple[int, tuple[int, int]
             search = Search(part, part.bound + more, priority, 10**9)
             packing = search.find()
             assert search.complete
-            assert (packing is not None) == fits(some, (part.bound + more) * planner.ALIGN)
+            assert (packing is not None) == fits(some, (part.bound + more) * ALIGN)
             if packing is not None:
                 assert packing.height <= part.bound + more
                 for b, offset in zip(some, packing.offsets, strict=True):
-                    b.offset = offset * planner.ALIGN
-                sound(some, packing.height * planner.ALIGN)
+                    b.offset = offset * ALIGN
+                sound(some, packing.height * ALIGN)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -224,13 +225,13 @@ def test_above_the_bound_where_nothing_less_is_possible(rows: list[tuple[int, in
     made = units(*rows)
     planned = planner.plan(made)
     assert planned.bound < planned.nbytes == planned.least
-    assert not fits(made, planned.nbytes - planner.ALIGN)
+    assert not fits(made, planned.nbytes - ALIGN)
 
 
 @pytest.mark.parametrize("rows", ABOVE)
 def test_the_search_alone_tells_what_does_not_fit(rows: list[tuple[int, int, int]]) -> None:
     """One buffer less, or one a unit smaller: some of these fit at the bound of them all, some do not."""
-    height = planner.lower_bound(units(*rows)) // planner.ALIGN
+    height = planner.lower_bound(units(*rows)) // ALIGN
     answers = set()
     for i, (size, first, last) in enumerate(rows):
         for fewer in (rows[:i] + rows[i + 1 :], [*rows[:i], (max(1, size - 1), first, last), *rows[i + 1 :]]):
@@ -240,7 +241,7 @@ def test_the_search_alone_tells_what_does_not_fit(rows: list[tuple[int, int, int
                 search = Search(part, height, part.areas, 10**9)
                 heights.append(search.find() is not None)
                 assert search.complete
-            assert all(heights) == fits(made, height * planner.ALIGN)
+            assert all(heights) == fits(made, height * ALIGN)
             answers.add(all(heights))
     assert answers == {True, False}
 
@@ -254,7 +255,7 @@ def test_some_buffers_of_a_part_may_leave_sections_empty() -> None:
     for b, offset in zip(made, planned.offsets, strict=True):
         b.offset = offset
     sound(made, planned.nbytes)
-    assert planned.nbytes == 415 * planner.ALIGN
+    assert planned.nbytes == 415 * ALIGN
     (_, part), *more = planner.parts(units(*rows))
     assert not more
     for kept in (slice(0, 8), slice(0, 9), slice(1, 16, 2), slice(3, 12)):
@@ -265,7 +266,7 @@ def test_some_buffers_of_a_part_may_leave_sections_empty() -> None:
             search = Search(some, height, some.areas, 10**9)
             packing = search.find()
             assert search.complete
-            assert (packing is not None) == fits(chosen, height * planner.ALIGN)
+            assert (packing is not None) == fits(chosen, height * ALIGN)
 
 
 def test_local_search_keeps_to_its_steps_and_is_no_worse_than_its_start() -> None:
@@ -342,8 +343,8 @@ def test_a_comb_that_leaves_gaps_below() -> None:
     """Small ones that stay between large ones that go; then one as large as all that went."""
     teeth = [row for i in range(20) for row in ((1, i, 60), (3, i, 40))]
     made = units(*teeth, (60, 41, 60))
-    assert planner.place(made) == planner.lower_bound(made) == 80 * planner.ALIGN
-    sound(made, 80 * planner.ALIGN)
+    assert planner.place(made) == planner.lower_bound(made) == 80 * ALIGN
+    sound(made, 80 * ALIGN)
 
 
 def test_very_large_buffers() -> None:

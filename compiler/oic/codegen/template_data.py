@@ -17,6 +17,7 @@ from oic.codegen.c_tree import Array, Declare, Pointer, Type
 from oic.codegen.names import NameScope
 from oic.codegen.outline import Task
 from oic.codegen.statements import function_body
+from oic.ir.encodings import ALIGN, WIDEST
 from oic.ir.module import Module
 from oic.ir.state import COUNTS
 from oic.ir.types import StateType
@@ -30,7 +31,6 @@ from oic.toolchain.code_metrics import Figures
 from oic.toolchain.stack import THREAD
 from oic.toolchain.target import Target
 
-ALIGN = 8
 _ROUNDINGS = {  # OIC_FUSED, what a step of a sum is, and of which builds the bits are the same
     SEPARATE: (0, "two roundings", ""),
     FUSED: (1, "one rounding", ""),
@@ -383,13 +383,13 @@ def _memory_table(unit: Unit, array: bool, figures: Figures | None = None) -> tu
 
 
 def _macros(unit: Unit, entries: tuple[EntryData, ...], numerics: str, threads: int, weights: int) -> tuple[Macro, ...]:
-    form = saved_form(unit.module)
+    form, align = saved_form(unit.module), unit.module.memory.align
 
     def macro(name: str, value: str, note: str = "") -> Macro:
         return Macro(unit.names.define(name), value, f" /* {note} */" if note else "")
 
     found: list[Macro] = [
-        macro("ALIGN", str(ALIGN), "of state, arena and weights; 64 is faster"),
+        macro("ALIGN", str(WIDEST), "of state, arena and weights" + f"; {ALIGN} is faster" * (align > WIDEST)),
         macro("STATE_BYTES", _size(unit.state_bytes)),
         macro("ARENA_BYTES", _size(unit.arena_bytes)),
         macro("WEIGHTS_BYTES", _size(unit.weights_bytes)),

@@ -5,7 +5,7 @@
            12..15  CRC-32C of all that follows the header
            32..63  zeros
 
-Little-endian; every constant starts at a multiple of 64 bytes; the same input gives the same bytes.
+Little-endian; every constant starts at a multiple of the alignment of the plan; the same input gives the same bytes.
 """
 
 from __future__ import annotations

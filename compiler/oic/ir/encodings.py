@@ -26,9 +26,10 @@ import numpy as np
 from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir import quantized
-from oic.ir.quantized import ALIGN as ALIGN  # of constants and buffers
+from oic.ir.quantized import ALIGN as ALIGN
 from oic.ir.quantized import GROUP_STORAGES
 from oic.ir.quantized import ROWS as ROWS  # of a panel, or columns: OIC_LANES
+from oic.ir.quantized import WIDEST as WIDEST
 
 PANELS, COLUMNS = "panels", "columns"
 GROUP_LAYOUTS = (PANELS, COLUMNS)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from oic.diagnostics import Source
 from oic.ir.control import Func
 from oic.ir.core import Block, Op, clone_block
+from oic.ir.encodings import ALIGN
 from oic.ir.liveness import Liveness, liveness
 from oic.ir.members import Elements
 from oic.ir.state import CacheReset, Constant, State
@@ -42,6 +43,7 @@ class Buffer:
 class Plan:
     """Where everything lies: the memory map of a PLANNED module.
 
+    align          bytes at whose multiples buffers of the arena begin (`kernels.targets.Target`)
     buffers        every buffer of every space
     arena_bytes    of each function by symbol; the arena is the largest
     lower_bound    largest sum of arena bytes live at once, of each function
@@ -49,6 +51,7 @@ class Plan:
     live           positions of each function, as far as they were asked for: nothing changes them any more
     """
 
+    align: int = ALIGN
     buffers: list[Buffer] = field(default_factory=list)
     arena_bytes: dict[str, int] = field(default_factory=dict)
     lower_bound: dict[str, int] = field(default_factory=dict)

@@ -29,6 +29,7 @@ from oic.dtypes import Array
 
 GROUP, ROWS, STREAM = 32, 16, 64  # a stream is the rows that kernels go through together, and what threads share
 ALIGN = 64  # bytes of a cache line, and of the widest vector
+WIDEST = 8  # bytes of the widest element
 PART = 1 << 20  # elements that are quantised at once
 MOST = 127.0
 NEAR = np.array([-1 / 8, -1 / 8.6, -1 / 7.4], np.float32)  # of q4: scales that are tried, beside the largest element

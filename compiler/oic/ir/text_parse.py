@@ -94,6 +94,8 @@ class _Parser(Values):
         while not self.accept("}"):
             token = self.take()
             match token.text:
+                case "align":
+                    plan.align = self.integer()
                 case "state":
                     plan.state_bytes = self.integer()
                 case "weights":

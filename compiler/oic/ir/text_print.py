@@ -26,6 +26,7 @@ import numpy as np
 from oic.dtypes import ALL, DType
 from oic.ir.core import REQUIRED, Op, Place, Value, operand_parts
 from oic.ir.dims import Atom, Dim, Expr, Extent
+from oic.ir.encodings import ALIGN
 from oic.ir.module import Buffer, Module, Plan
 from oic.ir.types import IndexType, StateType, TensorType, Type
 
@@ -244,7 +245,8 @@ def _extents_in(part: Any) -> Iterator[Extent]:
 
 
 def _plan_lines(plan: Plan) -> list[str]:
-    lines = ["plan {", f"  state {plan.state_bytes}", f"  weights {plan.weights_bytes}"]
+    lines = ["plan {", *([] if plan.align == ALIGN else [f"  align {plan.align}"])]
+    lines += [f"  state {plan.state_bytes}", f"  weights {plan.weights_bytes}"]
     lines += [f"  arena {quoted(symbol)} {size}" for symbol, size in plan.arena_bytes.items()]
     lines += [f"  lower_bound {quoted(symbol)} {size}" for symbol, size in plan.lower_bound.items()]
     return [*lines, *(f"  {_buffer_text(b)}" for b in plan.buffers), "}"]

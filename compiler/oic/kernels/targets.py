@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from oic.ir.encodings import ALIGN
+from oic.ir.encodings import ALIGN, WIDEST
 
 FUSED, SEPARATE, NATIVE = "fused", "separate", "native"
 NUMERICS = (FUSED, SEPARATE, NATIVE)
@@ -27,6 +27,9 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "bf16": ("__AVX512BF16__", "__ARM_FEATURE_BF16_VECTOR_ARITHMETIC"),  # products of pairs
     "fma": ("__FMA__", "__AVX512F__", "__aarch64__", "_ARCH_PPC", "__s390x__", "__FP_FAST_FMA"),  # of f32 and f64
 }
+
+WIDE = frozenset(("sse2", "avx", "avx2", "avx512", "neon", "simd128"))
+"""Features of machines that read memory a cache line at a time.  Helium takes registers from where any element is."""
 
 FOURS = frozenset(("avx512-vnni", "avx-vnni", "dotprod"))
 """Features with which four products of bytes are one of 32 bits (OIC_DOT_BYTES)."""
@@ -113,6 +116,11 @@ class Target:
         """The target with the features that the macros of its compiler tell, and the numerics that go with them."""
         found = frozenset(name for name, signs in FEATURES.items() if any(sign in macros for sign in signs))
         return replace(self, features=found, numerics=FUSED if "fma" in found else SEPARATE)
+
+    @property
+    def align(self) -> int:
+        """Bytes at whose multiples buffers of the arena, constants and large variables of the state begin."""
+        return ALIGN if self.hosted or self.features & WIDE else WIDEST
 
     @property
     def multiplies_fours(self) -> bool:

@@ -1,12 +1,12 @@
 """Where persistent state and constants lie: the structure of the state, the offsets of the weights.
 
 The state is one C structure.  Counts (symbols with a dot, `K.t`) come first, then every variable
-in declaration order, each at its natural alignment, and on a cache line where it is large.  Tables
+in declaration order, each at its natural alignment, and at the target's where it is large.  Tables
 are row-major at capacity.  Entries of packed types (`i4`, ...) fill whole bytes, so that an entry,
 or a member of a family of constants, always starts at a byte.
 
-The weights are one blob: a header, then every constant, each on a cache line, in the order in which the program
-first reads them, so that the pages of a mapped file are asked for in order.
+The weights are one blob: a header, then every constant, each at the target's alignment, in the order in which the
+program first reads them, so that the pages of a mapped file are asked for in order.
 Offsets of both are from the start of the memory, the header included.
 """
 
@@ -21,15 +21,14 @@ from numpy.typing import NDArray
 from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir.core import Place, seen_through
-from oic.ir.encodings import encoded, encoded_parts, matrix_bytes, padded, storage_of
+from oic.ir.encodings import ALIGN, encoded, encoded_parts, matrix_bytes, padded, storage_of
 from oic.ir.members import Elements, Members, StoredElements, forget
 from oic.ir.module import Buffer, Module, Plan
 from oic.ir.quantized import GROUP_STORAGES
 from oic.ir.state import Constant, State
 from oic.ir.types import StateType, TensorType
-from oic.memory.planner import ALIGN
 
-LARGE = 1024  # bytes from which a variable of the state starts on a line of its own
+LARGE = 1024  # bytes from which a variable of the state starts at the target's alignment
 WEIGHTS_HEADER = 64  # bytes before the first constant
 
 
@@ -38,16 +37,16 @@ def is_count(state: State) -> bool:
     return "." in state.symbol and state.type.plain
 
 
-def lay_out(module: Module) -> Plan:
+def lay_out(module: Module, align: int = ALIGN) -> Plan:
     """A plan of the state and the weights, in the order of memory; constants get their addresses.
 
-    The structure has a multiple of 8 bytes that is never 0, the blob, header included, whole cache lines.
+    The structure has a multiple of 8 bytes that is never 0, the blob, header included, one of the alignment.
     """
-    plan = Plan()
+    plan = Plan(align)
     end = 0
     for state in sorted(module.states(), key=is_count, reverse=True):
         nbytes = storage_bytes(state.type)
-        offset = _up(end, ALIGN if nbytes >= LARGE else state.type.dtype.align)
+        offset = _up(end, align if nbytes >= LARGE else state.type.dtype.align)
         plan.buffers.append(Buffer(state.symbol, "state", offset, nbytes))
         end = offset + nbytes
     plan.state_bytes, end = max(8, _up(end, 8)), WEIGHTS_HEADER
@@ -55,7 +54,7 @@ def lay_out(module: Module) -> Plan:
         nbytes = constant_bytes(op.type, op.family_rank)
         op.result.place = Place("weights", op.symbol, end)
         plan.buffers.append(Buffer(op.symbol, "weights", end, nbytes))
-        end = _up(end + nbytes, ALIGN)
+        end = _up(end + nbytes, align)
     plan.weights_bytes = end
     return plan
 
@@ -67,8 +66,8 @@ def _by_first_use(module: Module) -> list[Constant]:
 
 
 def arena_bytes(module: Module) -> int:
-    """Bytes of the arena: the most that an entry needs; at least a cache line, so that C has an array of so many."""
-    return max(ALIGN, *module.memory.arena_bytes.values())
+    """Bytes of the arena: the most that an entry needs; at least a unit of it, so that C has an array of so many."""
+    return max(module.memory.align, *module.memory.arena_bytes.values())
 
 
 def storage_strides(type: StateType) -> tuple[int, ...]:

@@ -14,7 +14,6 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from oic.ir.encodings import ALIGN as ALIGN
 from oic.ir.module import Buffer
 from oic.memory import placement
 from oic.memory.placement import BufferGroup, Packing, Rng
@@ -53,7 +52,7 @@ def place(buffers: Sequence[Buffer], *, reuse: bool = True) -> int:
         end = 0
         for buffer in buffers:
             buffer.offset = end
-            end += units(buffer) * ALIGN
+            end += units(buffer) * buffer.align
         return end
     planned = plan(buffers)
     for buffer, offset in zip(buffers, planned.offsets, strict=True):
@@ -67,7 +66,7 @@ def plan(buffers: Sequence[Buffer], *, effort: int = EFFORT) -> Planned:
     effort   what the exact searches may cost at most, about a nanosecond each
     """
     effort = min(effort, max(LEAST, SHARE * len(buffers)))
-    found = parts(buffers)
+    found, unit = parts(buffers), _unit(buffers)
     bound = max((part.bound for _, part in found), default=0)
     height, least, searched = bound, bound, False
     offsets = [0] * len(buffers)
@@ -82,8 +81,8 @@ def plan(buffers: Sequence[Buffer], *, effort: int = EFFORT) -> Planned:
             least, effort = max(least, known), effort - cost
         height = max(height, packing.height)
         for i, offset in zip(indices, packing.offsets, strict=True):
-            offsets[i] = offset * ALIGN
-    return Planned(height * ALIGN, offsets, bound * ALIGN, least * ALIGN, searched)
+            offsets[i] = offset * unit
+    return Planned(height * unit, offsets, bound * unit, least * unit, searched)
 
 
 def parts(buffers: Sequence[Buffer]) -> list[tuple[list[int], BufferGroup]]:
@@ -105,7 +104,12 @@ def parts(buffers: Sequence[Buffer]) -> list[tuple[list[int], BufferGroup]]:
 
 def units(buffer: Buffer) -> int:
     """The room that a buffer takes, as a multiple of the alignment."""
-    return -(-buffer.nbytes // ALIGN)
+    return -(-buffer.nbytes // buffer.align)
+
+
+def _unit(buffers: Sequence[Buffer]) -> int:
+    """The alignment of the buffers, which is one."""
+    return buffers[0].align if buffers else 1
 
 
 def _best_order(part: BufferGroup, target: int) -> tuple[Packing, list[int]]:
@@ -182,4 +186,4 @@ def _priority(part: BufferGroup, number: int, rng: Rng) -> list[int]:
 
 def lower_bound(buffers: Sequence[Buffer]) -> int:
     """The largest sum of bytes, each rounded up to the alignment, live at one position."""
-    return max((part.bound for _, part in parts(buffers)), default=0) * ALIGN
+    return max((part.bound for _, part in parts(buffers)), default=0) * _unit(buffers)

@@ -112,5 +112,6 @@ PIPELINE: tuple[Step, ...] = (
          "these take them; before what is not stored gets memory", "indexed"),
     Step("bufferize", bufferize, "whose memory each value has: sharing before sizes", "indexed"),
     Step("settle-checks", settle_checks, "nothing moves any more: what is left to refuse is what C refuses", "indexed"),
-    Step("plan-memory", plan_memory, "offsets last: lifetimes are final", "planned", takes=("reuse",)),
+    Step("plan-memory", plan_memory, "offsets last: lifetimes are final", "planned",
+         takes=("target", "reuse")),
 )  # fmt: skip

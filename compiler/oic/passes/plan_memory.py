@@ -17,6 +17,7 @@ from oic.ir.core import Block, Op
 from oic.ir.liveness import Liveness, tensors
 from oic.ir.module import Buffer, Module
 from oic.kernels.kernel import Scratch
+from oic.kernels.targets import TARGETS, Target
 from oic.memory import planner
 from oic.memory.layout import lay_out
 from oic.operators.base import Operator
@@ -25,19 +26,21 @@ from oic.operators.fused import Exchange, around
 MOST_NAMED = 8  # buffers, of those that one exchanges addresses with
 
 
-def plan_memory(module: Module, *, reuse: bool = True, gap: int = 0) -> None:
+def plan_memory(
+    module: Module, target: Target = TARGETS["portable"], *, reuse: bool = True, gap: int = 0
+) -> None:
     """Set offsets in the arena and the weights, and the module's plan.
 
     reuse   False gives every buffer bytes of its own
     gap     bytes on either side of every buffer of the arena that no buffer has, a multiple of
-            `planner.ALIGN`: tests look whether they change
+            the target's alignment: tests look whether they change
     """
-    plan = lay_out(module)
+    plan = lay_out(module, target.align)
     for func in module.functions():
         live = plan.liveness(func)
-        buffers = _buffers(func, live)
+        buffers = _buffers(func, live, plan.align)
         arena = [b for b in buffers.values() if b.space == "arena"]
-        nbytes, least = _place(func.body, live, arena, reuse=reuse, gap=gap)
+        nbytes, least = _place(func.body, live, arena, plan.align, reuse=reuse, gap=gap)
         plan.arena_bytes[func.symbol], plan.lower_bound[func.symbol] = nbytes, least
         for value in tensors(func.body):
             place = value.place
@@ -50,7 +53,7 @@ def plan_memory(module: Module, *, reuse: bool = True, gap: int = 0) -> None:
 
 
 def _place(
-    body: Block, live: Liveness, arena: list[Buffer], *, reuse: bool, gap: int
+    body: Block, live: Liveness, arena: list[Buffer], align: int, *, reuse: bool, gap: int
 ) -> tuple[int, int]:
     """Set every offset in the arena; its bytes and their lower bound."""
     every = list(arena)
@@ -65,7 +68,7 @@ def _place(
             own = [b for b in arena if live.inside(region, b.start, b.end)]
             arena = [b for b in arena if b not in own]
             size = planner.place(own, reuse=reuse)
-            parts.append((Buffer(name, "arena", 0, size, planner.ALIGN, first, last), own))
+            parts.append((Buffer(name, "arena", 0, size, align, first, last), own))
         for buffer in arena:
             if buffer.start <= last and first <= buffer.end:
                 buffer.start, buffer.end = min(buffer.start, first), max(buffer.end, last)
@@ -79,7 +82,7 @@ def _place(
     return nbytes, planner.lower_bound([*arena, *least])
 
 
-def _buffers(func: Func, live: Liveness) -> dict[str, Buffer]:
+def _buffers(func: Func, live: Liveness, align: int) -> dict[str, Buffer]:
     """One buffer for all the values at one place, live while any of them is."""
     found: dict[str, Buffer] = {}
     for value in tensors(func.body):
@@ -90,7 +93,7 @@ def _buffers(func: Func, live: Liveness) -> dict[str, Buffer]:
         line = value.op.span.line if value.op is not None and value.op.span else 0
         first, last = live.defined(value), live.needed(value)
         buffer = found.setdefault(key, Buffer(
-            place.buffer, place.space, 0, value.tensor.nbytes, planner.ALIGN, first, last, line,
+            place.buffer, place.space, 0, value.tensor.nbytes, align, first, last, line,
             func.symbol, place.reason,
         ))  # fmt: skip
         buffer.nbytes = max(buffer.nbytes, value.tensor.nbytes)
@@ -100,7 +103,7 @@ def _buffers(func: Func, live: Liveness) -> dict[str, Buffer]:
     for group in _exchanged(func.body):
         _one_life([found[name] for name in group])
     for op in func.body.all_ops():
-        _scratch(op, func, live, found)
+        _scratch(op, func, live, found, align)
     return found
 
 
@@ -127,7 +130,7 @@ def _one_life(buffers: list[Buffer]) -> None:
         buffer.reason += f"; exchanges addresses with {', '.join(others)}" + (f" and {more} more" if more else "")
 
 
-def _scratch(op: Op, func: Func, live: Liveness, found: dict[str, Buffer]) -> None:
+def _scratch(op: Op, func: Func, live: Liveness, found: dict[str, Buffer], align: int) -> None:
     """Working memory of a kernel, for as long as it runs."""
     if not isinstance(op, Operator) or not op.kernels:
         return
@@ -137,6 +140,6 @@ def _scratch(op: Op, func: Func, live: Liveness, found: dict[str, Buffer]) -> No
         name += f".{live.start[op]}" if name in found else ""
         line = op.span.line if op.span else 0
         found[name] = Buffer(
-            name, "arena", 0, nbytes, planner.ALIGN, live.start[op], live.start[op], line,
+            name, "arena", 0, nbytes, align, live.start[op], live.start[op], line,
             func.symbol, f"working memory of {op.name}",
         )  # fmt: skip

@@ -21,7 +21,6 @@ from oic.ir.module import Buffer, Module, Plan
 from oic.ir.types import StateType
 from oic.memory.layout import arena_bytes
 from oic.memory.map import KINDS, MemoryMap, Order, Placed, PositionRange, growing
-from oic.memory.planner import ALIGN
 from oic.toolchain.code_metrics import Figures
 
 WIDTH, HEIGHT = 900, 340  # of a drawing without its margins, in pixels
@@ -380,7 +379,7 @@ def _curve(buffers: list[Buffer], nbytes: int, across: Across, top: float, heigh
     """The sum of live bytes, each buffer rounded up to the alignment, as steps."""
     change = [0] * (last + 2)
     for b in buffers:
-        size = -(-b.nbytes // ALIGN) * ALIGN
+        size = -(-b.nbytes // b.align) * b.align
         change[min(b.start, last)] += size
         change[min(b.end + 1, last + 1)] -= size
     points = []
