@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import oic
+from oic.codegen.c_module import Unit
 from oic.driver import Settings, compile_graph
 from oic.ir.module import Module
 from oic.ir.text_parse import parse_module
@@ -63,3 +64,11 @@ def test_saved_states_are_alike_for_all_targets() -> None:
     host, bare = planned(TARGETS["host"]), planned(BARE)
     assert host.memory.state_bytes != bare.memory.state_bytes or host.memory.space("state") != bare.memory.space("state")
     assert saved_form(host).fingerprint == saved_form(bare).fingerprint
+
+
+@pytest.mark.parametrize("target", [TARGETS["portable"], BARE])
+def test_one_number_for_a_kernel_takes_no_memory(target: Target) -> None:
+    """It is a constant of the code, and is not copied in a step."""
+    module = planned(target)
+    assert not {"m", "s"} & {b.name for b in module.memory.buffers}
+    assert Unit(module).arena_bytes == arena_bytes(module)

@@ -18,6 +18,7 @@ from oic.ir.facts import Facts
 from oic.ir.grouping import by_key
 from oic.ir.liveness import Liveness
 from oic.ir.ranges import Ranges
+from oic.ir.state import Splat
 from oic.ir.strides import Strides, dense
 from oic.ir.types import TensorType
 
@@ -151,6 +152,16 @@ class Frame:
             self.scopes[-1].setdefault((*key, type_.stored.c), named)
         self.refs[value] = Ref(address, type_, strides, const, key=key)
         return self.refs[value]
+
+    def constant(self, op: Splat) -> None:
+        """Declare the one element of a value that kernels take the address of."""
+        value, type_ = op.result, op.type
+        if all(user.takes_elements(value) for user in value.users):
+            return
+        name = self.names.unique(value.hint or "t")
+        number = c.Braces((expr.stored_literal(op.value, type_.dtype),))
+        self.body.add(c.Declare(c.Array(type_.stored.c), name, number, True, True, True, str(type_)))
+        self.refs[value] = Ref(c.Identifier(name), type_, dense(type_.shape), True)
 
     def entry(self, symbol: str, box: Ref, note: str, hint: str = "") -> None:
         """Declare the pointer to a box that values are computed in."""

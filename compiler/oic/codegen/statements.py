@@ -253,6 +253,8 @@ class _Writer(Integers):
     def _immediate(self, op: Any) -> None:
         """A number that is written where it is used; stored too where memory is wanted."""
         if op.result.place is None or op.result.place.offset is None:
+            if isinstance(op, state.Splat) and op.single:
+                self.frame.constant(op)
             return
         if isinstance(op, state.Splat) and op.unread:
             self.frame.place(op.result)

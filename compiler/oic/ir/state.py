@@ -105,6 +105,11 @@ class Splat(Op, name="splat", immediate=True):
     type: TensorType
     unread: bool = False
 
+    @property
+    def single(self) -> bool:
+        """One element that C may have as a constant with an address."""
+        return self.type.size == 1 and not self.type.dtype.packed
+
 
 class IndexTensor(Op, name="index.tensor", immediate=True):
     """An index integer as a scalar tensor of an integer type, wrapped to its width."""

@@ -22,6 +22,7 @@ from oic.memory.intervals import Intervals
 from oic.memory.sharing import LATE, Sharing, Storage, over, takeable, used
 from oic.memory.state_regions import Box, Put, apart, same
 from oic.memory.views import root, whole_root
+from oic.operators.base import Operator
 from oic.operators.fused import Copy, Exchange
 from oic.operators.part import Insert
 
@@ -453,10 +454,16 @@ def _put(store: Put, decided: Assignment, hint: str, reason: str) -> None:
 
 
 def in_memory(value: Value, sharing: Sharing) -> bool:
-    """Some user wants the address of a value that is otherwise just a number in an expression."""
+    """Some user wants the address of a value that is otherwise just a number in an expression.
+
+    A kernel may have that of a constant.
+    """
     if value.op is None or not value.op.immediate:
         return True
+    single = isinstance(value.op, Splat) and value.op.single
     for user in sharing.live.users(value):
+        if single and isinstance(user, Operator) and not user.view and not isinstance(user, Insert):
+            continue
         number = user.takes_elements(value) or isinstance(user, (If, StateStore))
         if not number and not (isinstance(user, Insert) and user.x is not value):
             return True
