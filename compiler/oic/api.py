@@ -11,7 +11,7 @@ from typing import Any
 from oic import arguments
 from oic.collector import uncollected
 from oic.diagnostics import Diagnostic, fail
-from oic.driver import Program, Settings, compile_graph, interface_of, late_warnings
+from oic.driver import Program, Settings, compile_graph, interface_of, late_warnings, work_warnings
 from oic.library.emit import LibrarySpec
 from oic.model import Model
 from oic.session.simulator import InterpretedProgram
@@ -114,8 +114,8 @@ class Synthesizer(CompiledProgram):
 
     @property
     def warnings(self) -> list[Diagnostic]:
-        """What the compiler noticed and did not refuse, refusals that leave the state changed included."""
-        return [*self.program.warnings, *late_warnings(self.program)]
+        """What the compiler noticed and did not refuse, and what C does late, or in every step anew."""
+        return [*self.program.warnings, *late_warnings(self.program), *work_warnings(self.program)]
 
     def make_executor(self, threads: int | None = None) -> CompiledExecutor:
         """A session with a state of its own, at its start; builds the library first if that is not done.

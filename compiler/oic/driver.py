@@ -20,7 +20,7 @@ from oic.check.model_data import data_of
 from oic.check.settings import check_fetch, check_sizes
 from oic.check.symbols import Variable
 from oic.collector import uncollected
-from oic.diagnostics import Diagnostic, OicError
+from oic.diagnostics import Diagnostic, OicError, Span
 from oic.dtypes import Array
 from oic.ir.members import Members, StoredElements
 from oic.ir.module import Module
@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from oic.passes.store_weights import Decision
 
 __all__ = ["Program", "Settings", "compile_graph", "interface_of", "lowered"]
+
+MANY = 1024  # elements that an operator of constants alone takes or makes, from which on a warning says so
+Repeated = tuple[Span | None, str, int]
+"""An operator: where it is, its name, the elements of its largest tensor."""
 
 @dataclass(frozen=True)
 class Settings:
@@ -79,11 +83,25 @@ class Program:
     stored: list[Decision] = field(default_factory=list)
 
     @cached_property
+    def _lowered(self) -> tuple[Module, list[Repeated]]:
+        from oic.passes.fold import left_over
+
+        repeated: list[Repeated] = []
+        with uncollected():
+            for step, module in lowered(self.module, self.settings):
+                if step.name == "broadcast":  # before it is fused with what is not of constants
+                    repeated = [(op.span, op.name, n) for op, n in left_over(module) if n >= MANY]
+        return module, repeated
+
+    @property
     def planned(self) -> Module:
         """The PLANNED module, made when first asked for."""
-        with uncollected():
-            *_, (_, module) = lowered(self.module, self.settings)
-        return module
+        return self._lowered[0]
+
+    @property
+    def repeated(self) -> list[Repeated]:
+        """What of constants alone is computed in every step of `planned`."""
+        return self._lowered[1]
 
     @cached_property
     def overtaken(self) -> list[LatePlace]:
@@ -146,6 +164,14 @@ def late_warnings(program: Program) -> list[Diagnostic]:
     hint = "after it steps are OIC_ERR_STATE until 'reset' or 'load'"
     found = ((span, f"a refusal about '{name}' leaves state changed") for span, name in program.late)
     return [Diagnostic("late-refusal", what, span, hint=hint, severity="warning") for span, what in found]
+
+
+def work_warnings(program: Program) -> list[Diagnostic]:
+    """What is said of work that is the same in every step."""
+    hint = "give the result as a constant: a build computes what is exact, and no larger than what it is made of"
+    what = "of constants alone is computed in every step"
+    found = ((span, f"'{name}' {what}: {n:,} elements") for span, name, n in program.repeated)
+    return [Diagnostic("constant-work", what, span, hint=hint, severity="warning") for span, what in found]
 
 
 def interface_of(program: Program) -> Interface:

@@ -142,6 +142,7 @@ def build(
 ) -> None:  # fmt: skip
     """Generate C and compile it into a shared library."""
     from oic.cli.run import build_library, built
+    from oic.driver import work_warnings
 
     if flash is not None:
         if options["weights"] != "auto":
@@ -155,6 +156,8 @@ def build(
         made = build_library(
             program, folder, weights_as, name, compiled=not no_compile, profiled=profile, cached=not no_cache, told=told
         )
+    if not as_json:
+        report(work_warnings(program), as_json, color)
     say(json_text(made) if as_json else built(made))
 
 

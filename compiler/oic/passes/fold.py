@@ -159,6 +159,25 @@ def _exact(op: Operator, read: ReadValue) -> Array | None:
     return None if np.any(bound(op, found, read, {})) else found
 
 
+def left_over(module: Module) -> list[tuple[Operator, int]]:
+    """What is made of constants alone and not folded: the end of each chain, and the elements of its largest tensor."""
+    known = {op.result for op in module.top.ops if isinstance(op, Constant)}
+    made: dict[Op, None] = {}
+    for op in module.all_ops():
+        if isinstance(op, Splat) or (isinstance(op, Operator) and known.issuperset(op.operands)):
+            known.update(op.results)
+            made[op] = None
+    last: set[Value] = set()  # what others read, views of it included
+    for op in reversed(made):
+        users = [user for result in op.results for user in result.users]
+        if any(u not in made or (u.view and not last.isdisjoint(u.results)) for u in users):
+            last.update(op.results)
+    operators = (op for op in made if isinstance(op, Operator) and op.operands and not op.view)
+    ends = [op for op in operators if not last.isdisjoint(op.results)]
+    sizes = ((op, [v.tensor for v in [*op.operands, *op.results]]) for op in ends)
+    return [(op, max(math.prod(t.maximum) for t in types)) for op, types in sizes if all(t.static for t in types)]
+
+
 def _known(value: Value) -> bool:
     if isinstance(value.op, Splat):
         return value.tensor.static
