@@ -5,9 +5,9 @@
    Order: rows, and columns of a row, are added in order, from zero. */
 #include "element.h"
 
-#include "../simd/tiles.h"
 #include "common/conv_range.h"
 #include "common/pool_range.h"
+#include "common/short_rows.h"
 
 typedef struct {
     const T *x;

@@ -17,6 +17,7 @@
 #include "common/conv_range.h"
 #include "common/conv_tiles.h"
 #include "common/own.h"
+#include "common/short_rows.h"
 #include "element.h"
 
 #include "common/conv_planes.inc.h"
@@ -28,8 +29,6 @@ typedef ARGS(oic_conv_planes) ARGS(oic_conv_transpose_planes);
 #define TILE_ROWS MATH(oic_tile_rows)
 #define ROW 8   /* registers of sums of one row, */
 #define PAIR 4  /* and of each of two */
-#define PAIRS (OIC_WIDTH == 16 ? 16 : FOUR) /* taken apart at once: what compilers have shuffles for */
-#define FOUR 4
 #define SPARE (OIC_LANES * OIC_TILE_PANELS) /* elements behind the planes that lanes without a position may meet */
 
 /* A call.
@@ -97,40 +96,15 @@ OIC_LOOP void NAME(oic_conv_tables)(const NAME(oic_conv_view) *v)
     }
 }
 
-/* to = n numbers, which are few: a row.  Of a short one the first and the last four or eight are moved, some perhaps twice. */
-OIC_INLINE void NAME(oic_conv_copy)(T *restrict to, const T *restrict from, ptrdiff_t n)
-{
-    if (n < FOUR) {
-        for (ptrdiff_t i = 0; i < n; ++i) {
-            to[i] = from[i];
-        }
-        return;
-    }
-    if (n < 2 * FOUR) {
-        memcpy(to, from, FOUR * sizeof *to);
-        memcpy(to + n - FOUR, from + n - FOUR, FOUR * sizeof *to);
-        return;
-    }
-    if (n < WIDTH) {
-        memcpy(to, from, 2 * FOUR * sizeof *to);
-        memcpy(to + n - 2 * FOUR, from + n - 2 * FOUR, 2 * FOUR * sizeof *to);
-        return;
-    }
-    for (ptrdiff_t i = 0; i + WIDTH < n; i += WIDTH) {
-        MATH(oic_register_store)(to + i, MATH(oic_register_load)(from + i));
-    }
-    MATH(oic_register_store)(to + n - WIDTH, MATH(oic_register_load)(from + n - WIDTH)); /* the last ones, perhaps twice */
-}
-
 /* to = n zeros, mostly few, for which a call or a loop on registers is too much. */
 OIC_INLINE void NAME(oic_conv_clear)(T *restrict to, ptrdiff_t n)
 {
-    for (ptrdiff_t i = 0; i < FOUR; ++i) {
+    for (ptrdiff_t i = 0; i < OIC_ROW_FEW; ++i) {
         if (i < n) {
             to[i] = (T)0;
         }
     }
-    for (ptrdiff_t i = FOUR; i < n; ++i) {
+    for (ptrdiff_t i = OIC_ROW_FEW; i < n; ++i) {
         to[i] = (T)0;
     }
 }
@@ -152,9 +126,9 @@ OIC_INLINE void NAME(oic_conv_phase)(T *restrict to, ptrdiff_t n, const T *restr
     const ptrdiff_t last = oic_conv_last(left, step, width, n), end = last > first ? last : first;
     NAME(oic_conv_clear)(to, first);
     if (step == 1) {
-        NAME(oic_conv_copy)(to + first, x + left + first, end - first);
-    } else if (end - first <= FOUR) {
-        for (ptrdiff_t i = 0; i < FOUR; ++i) {
+        MATH(oic_row_copy)(to + first, x + left + first, end - first);
+    } else if (end - first <= OIC_ROW_FEW) {
+        for (ptrdiff_t i = 0; i < OIC_ROW_FEW; ++i) {
             if (i < end - first) {
                 to[first + i] = x[left + (first + i) * step];
             }
@@ -167,37 +141,28 @@ OIC_INLINE void NAME(oic_conv_phase)(T *restrict to, ptrdiff_t n, const T *restr
     NAME(oic_conv_clear)(to + end, n - end);
 }
 
-/* `some` pairs of elements, apart. */
-OIC_INLINE void NAME(oic_conv_pairs)(int some, T *restrict even, T *restrict odd, const T *restrict from)
-{
-    for (int i = 0; i < some; ++i) {
-        even[i] = from[2 * i];
-        odd[i] = from[2 * i + 1];
-    }
-}
-
 /* oic_conv_phase for elements left and left + 1, of a step of 2. */
 static inline void NAME(oic_conv_halves)(T *restrict even, T *restrict odd, ptrdiff_t n, const T *restrict x, ptrdiff_t width,
                                          ptrdiff_t left)
 {
     const ptrdiff_t low = left < 0 ? (1 - left) / 2 : 0, high = (width - left) / 2; /* pairs of which both are there */
     const ptrdiff_t last = high < n ? high : n;
-    if (last - low < FOUR) {
+    if (last - low < OIC_ROW_FEW) {
         NAME(oic_conv_phase)(even, n, x, width, left, 2);
         NAME(oic_conv_phase)(odd, n, x, width, left + 1, 2);
         return;
     }
     NAME(oic_conv_phase)(even, low, x, width, left, 2);
     NAME(oic_conv_phase)(odd, low, x, width, left + 1, 2);
-    if (last - low < PAIRS) {
-        for (ptrdiff_t i = low; i < last; i += FOUR) {
-            const ptrdiff_t at = i + FOUR <= last ? i : last - FOUR; /* the last ones, perhaps twice */
-            NAME(oic_conv_pairs)(FOUR, even + at, odd + at, x + left + 2 * at);
+    if (last - low < OIC_ROW_PAIRS) {
+        for (ptrdiff_t i = low; i < last; i += OIC_ROW_FEW) {
+            const ptrdiff_t at = i + OIC_ROW_FEW <= last ? i : last - OIC_ROW_FEW; /* the last ones, perhaps twice */
+            MATH(oic_row_pairs)(OIC_ROW_FEW, even + at, odd + at, x + left + 2 * at);
         }
     } else {
-        for (ptrdiff_t i = low; i < last; i += PAIRS) {
-            const ptrdiff_t at = i + PAIRS <= last ? i : last - PAIRS;
-            NAME(oic_conv_pairs)(PAIRS, even + at, odd + at, x + left + 2 * at);
+        for (ptrdiff_t i = low; i < last; i += OIC_ROW_PAIRS) {
+            const ptrdiff_t at = i + OIC_ROW_PAIRS <= last ? i : last - OIC_ROW_PAIRS;
+            MATH(oic_row_pairs)(OIC_ROW_PAIRS, even + at, odd + at, x + left + 2 * at);
         }
     }
     NAME(oic_conv_phase)(even + last, n - last, x, width, left + 2 * last, 2);
@@ -229,7 +194,7 @@ static inline void NAME(oic_conv_fill)(const NAME(oic_conv_view) *v, ptrdiff_t n
                 to += above * wide + first;
                 for (ptrdiff_t r = above; r < below; ++r, from += a->width, to += wide) {
                     const ptrdiff_t between = r + 1 < below ? wide : (high - r) * wide - first;
-                    NAME(oic_conv_copy)(to, from, end - first);
+                    MATH(oic_row_copy)(to, from, end - first);
                     NAME(oic_conv_between)(to + end - first, between - (end - first));
                 }
             }
@@ -392,7 +357,7 @@ static inline void NAME(oic_conv_rows)(const NAME(oic_conv_view) *v, const T *w,
                     NAME(oic_conv_registers)(1, 1, &l, from, 0, row);
                 }
                 for (ptrdiff_t j = 0; j < m; ++j) {
-                    NAME(oic_conv_copy)(y + r * plane + (i + j) * down, row + j * WIDTH, columns);
+                    MATH(oic_row_copy)(y + r * plane + (i + j) * down, row + j * WIDTH, columns);
                 }
             }
         }
@@ -540,7 +505,5 @@ static inline void NAME(oic_conv_transpose_planes)(const ARGS(oic_conv_transpose
 #undef TILE_ROWS
 #undef ROW
 #undef PAIR
-#undef PAIRS
-#undef FOUR
 #undef SPARE
 #include "end.h"

@@ -5,9 +5,9 @@
    Order (which of two zeros): rows, and columns of a row, in order. */
 #include "element.h"
 
-#include "../simd/tiles.h"
 #include "common/conv_range.h"
 #include "common/pool_range.h"
+#include "common/short_rows.h"
 
 typedef struct {
     const T *x;

@@ -6,39 +6,6 @@
 #define WIDTH ((ptrdiff_t)(sizeof(MATH(oic_register)) / sizeof(C)))
 #define LINES (32 * OIC_CONV_PART) /* elements of lines, */
 #define WINDOW 16                  /* and columns of the widest window */
-#define PAIRS (OIC_WIDTH == 16 ? 16 : FOUR) /* taken apart at once: what compilers have shuffles for */
-#define FOUR 4
-
-/* to = n numbers; the first and the last ones of a short row in parts of constant size, some perhaps twice. */
-OIC_INLINE void POOL(copy)(C *restrict to, const C *restrict from, ptrdiff_t n)
-{
-    ptrdiff_t i = 0;
-    if (n >= WIDTH) {
-        for (; i + WIDTH < n; i += WIDTH) {
-            MATH(oic_register_store)(to + i, MATH(oic_register_load)(from + i));
-        }
-        MATH(oic_register_store)(to + n - WIDTH, MATH(oic_register_load)(from + n - WIDTH));
-    } else if (n >= 8) {
-        memcpy(to, from, 8 * sizeof *to);
-        memcpy(to + n - 8, from + n - 8, 8 * sizeof *to);
-    } else if (n >= 4) {
-        memcpy(to, from, 4 * sizeof *to);
-        memcpy(to + n - 4, from + n - 4, 4 * sizeof *to);
-    } else {
-        for (; i < n; ++i) {
-            to[i] = from[i];
-        }
-    }
-}
-
-/* `some` pairs of elements, apart. */
-OIC_INLINE void POOL(pairs)(int some, C *restrict even, C *restrict odd, const C *restrict from)
-{
-    for (int i = 0; i < some; ++i) {
-        even[i] = from[2 * i];
-        odd[i] = from[2 * i + 1];
-    }
-}
 
 /* A line of phases, `pitch` apart, = n numbers from position `at` of it on; up to a register of what lies behind it is lost. */
 OIC_INLINE void POOL(line)(C *restrict line, ptrdiff_t pitch, ptrdiff_t step, ptrdiff_t at, const C *restrict from, ptrdiff_t n)
@@ -47,24 +14,24 @@ OIC_INLINE void POOL(line)(C *restrict line, ptrdiff_t pitch, ptrdiff_t step, pt
         MATH(oic_register_store)(line + i, MATH(oic_register_of)(FIRST));
     }
     if (step == 1) {
-        POOL(copy)(line + at, from, n);
+        MATH(oic_row_copy)(line + at, from, n);
         return;
     }
     C *const even = line + at % 2 * pitch + at / 2, *const odd = line + (at + 1) % 2 * pitch + (at + 1) / 2;
     const ptrdiff_t pairs = n / 2;
-    if (pairs >= PAIRS) {
-        for (ptrdiff_t i = 0; i < pairs; i += PAIRS) {
-            const ptrdiff_t e = i + PAIRS <= pairs ? i : pairs - PAIRS; /* the last ones, perhaps twice */
-            POOL(pairs)(PAIRS, even + e, odd + e, from + 2 * e);
+    if (pairs >= OIC_ROW_PAIRS) {
+        for (ptrdiff_t i = 0; i < pairs; i += OIC_ROW_PAIRS) {
+            const ptrdiff_t e = i + OIC_ROW_PAIRS <= pairs ? i : pairs - OIC_ROW_PAIRS; /* the last ones, perhaps twice */
+            MATH(oic_row_pairs)(OIC_ROW_PAIRS, even + e, odd + e, from + 2 * e);
         }
-    } else if (pairs >= FOUR) {
-        for (ptrdiff_t i = 0; i < pairs; i += FOUR) {
-            const ptrdiff_t e = i + FOUR <= pairs ? i : pairs - FOUR;
-            POOL(pairs)(FOUR, even + e, odd + e, from + 2 * e);
+    } else if (pairs >= OIC_ROW_FEW) {
+        for (ptrdiff_t i = 0; i < pairs; i += OIC_ROW_FEW) {
+            const ptrdiff_t e = i + OIC_ROW_FEW <= pairs ? i : pairs - OIC_ROW_FEW;
+            MATH(oic_row_pairs)(OIC_ROW_FEW, even + e, odd + e, from + 2 * e);
         }
     } else {
         for (ptrdiff_t i = 0; i < pairs; ++i) {
-            POOL(pairs)(1, even + i, odd + i, from + 2 * i);
+            MATH(oic_row_pairs)(1, even + i, odd + i, from + 2 * i);
         }
     }
     if (n % 2 != 0) {
@@ -101,7 +68,7 @@ OIC_INLINE void POOL(part)(const POOL_ARGS *a, const T *x, T *y, ptrdiff_t step,
                 MATH(oic_register_store)(to + e, LAST(result, MATH(oic_register_load)(count + e) * MATH(oic_register_of)(high)));
             }
 #if X_IS_COMPUTED
-            POOL(copy)(y + r * a->out_width + x0, to, some);
+            MATH(oic_row_copy)(y + r * a->out_width + x0, to, some);
 #else
             for (ptrdiff_t e = 0; e < some; ++e) {
                 STORE(y, r * a->out_width + x0 + e, to[e]);
@@ -152,8 +119,6 @@ OIC_LOOP int POOL(by_lines)(const POOL_ARGS *a)
 #undef WIDTH
 #undef LINES
 #undef WINDOW
-#undef PAIRS
-#undef FOUR
 #undef POOL
 #undef POOL_ARGS
 #undef FIRST
