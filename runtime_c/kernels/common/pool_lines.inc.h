@@ -82,11 +82,14 @@ OIC_INLINE void POOL(part)(const POOL_ARGS *a, const T *x, T *y, ptrdiff_t step,
 OIC_LOOP int POOL(by_lines)(const POOL_ARGS *a)
 {
     const ptrdiff_t most = a->out_width < OIC_CONV_PART ? a->out_width : OIC_CONV_PART, step = a->stride_x, window = a->window_x;
-    const ptrdiff_t pitch = (most + WIDTH - 1) / WIDTH * WIDTH + (window - 1) / step, deep = LINES / (step * pitch);
     if (a->padding_x == 0 && window * a->window_y <= FEW) { /* compilers do well with these */
         return 0;
     }
-    if (WIDTH == 1 || step > 2 || most < 2 * step || window > WINDOW || a->window_y > deep) {
+    if (WIDTH == 1 || step > 2 || most < 2 * step || window > WINDOW) {
+        return 0;
+    }
+    const ptrdiff_t pitch = (most + WIDTH - 1) / WIDTH * WIDTH + (window - 1) / step, deep = LINES / (step * pitch);
+    if (a->window_y > deep) {
         return 0;
     }
     for (ptrdiff_t x0 = 0; x0 < a->out_width; x0 += most) {
