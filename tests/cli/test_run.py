@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -245,7 +246,8 @@ def test_a_build_that_is_ended_ends_its_compiler(
     script.chmod(0o755)
     before = set(tmp_path.iterdir())
     command = [sys.executable, *how, "build", "average.oi", "-o", "ended"]
-    with subprocess.Popen(command, env={**os.environ, "CC": str(script)}) as process:
+    heard = partial(signal.signal, told_to, signal.SIG_DFL)  # tests in the background have Ctrl-C ignored
+    with subprocess.Popen(command, env={**os.environ, "CC": str(script)}, preexec_fn=heard) as process:
         while process.poll() is None and not told.exists():
             time.sleep(0.01)
         process.send_signal(told_to)
