@@ -93,7 +93,7 @@ class Program:
                     repeated = [(op.span, op.name, n) for op, n in left_over(module) if n >= MANY]
         return module, repeated
 
-    @property
+    @cached_property
     def planned(self) -> Module:
         """The PLANNED module, made when first asked for."""
         return self._lowered[0]
