@@ -2,10 +2,11 @@
    in, all finite.  oic_conv_transpose_planes_X_W_B: oic_conv_transpose with such weights, where those of an output lie class by
    class of the positions that meet them (common/conv_axis.h), and in a class by input channels.
 
-   A lane is a position of the result; where an output has one input channel, rows are computed one by one, with as few loads
-   and stores as that needs.  A block of x is copied into planes, one for each input channel of a group, with zeros
-   for the padding; where the stride is above 1, one for each phase of it that taps meet.  In planes, what neighbouring
-   positions meet are neighbours, also behind the end of a row, where there is nothing to store.
+   A lane is a position of the result; where an output has one input channel, rows are computed one by one, or in pairs, with
+   as few loads and stores as that needs, unless they fill less than half of a register.  A block of x is copied into planes,
+   one for each input channel of a group, with zeros for the padding; where the stride is above 1, one for each phase of it that
+   taps meet.  In planes, what neighbouring positions meet are neighbours, also behind the end of a row, where there is nothing
+   to store.
 
    A block is at most `rows` rows of `columns` positions of a class; `room` bytes of work have its planes and, for each product of a
    position, where its element of x lies.
