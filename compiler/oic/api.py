@@ -14,6 +14,7 @@ from oic.diagnostics import Diagnostic, fail
 from oic.driver import Program, Settings, compile_graph, interface_of, late_warnings, work_warnings
 from oic.library.emit import LibrarySpec
 from oic.model import Model
+from oic.precompute import in_c
 from oic.session.simulator import InterpretedProgram
 from oic.session.synthesizer import CompiledExecutor, CompiledProgram
 from oic.syntax.tree import Graph
@@ -107,8 +108,9 @@ class Synthesizer(CompiledProgram):
         if not 1 <= threads <= MOST_THREADS:
             raise fail("thread-count", f"threads are 1 to {MOST_THREADS}, not {threads}")
         self.program = program = _compiled(
-            graph, model, sizes, capacity, fetch, weights, target=machine, reuse=reuse, threads=threads
-        )
+            graph, model, sizes, capacity, fetch, weights, target=machine, reuse=reuse, threads=threads,
+            computer=in_c,
+        )  # fmt: skip
         spec = LibrarySpec(program.planned, machine, weights_as, threads, name, profile)
         super().__init__(spec, interface_of(program))
 

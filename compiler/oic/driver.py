@@ -32,6 +32,7 @@ from oic.session.interface import Interface, SessionVariable, interface
 from oic.syntax import tree as syntax
 
 if TYPE_CHECKING:
+    from oic.passes.compute_constants import Computer
     from oic.passes.pipeline import Step
     from oic.passes.store_weights import Decision
 
@@ -54,6 +55,7 @@ class Settings:
     weights    what constants are stored as (`passes.store_weights`, `--weights`); "": as declared
     unbounded  tables that nothing bounds are planned whatever the target
     verified   check the invariants of the IR after every pass
+    computer   computes at build what only C may (`passes.compute_constants`); None: every step does
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -65,6 +67,7 @@ class Settings:
     weights: str = ""
     unbounded: bool = False
     verified: bool = False
+    computer: Computer | None = None
 
 
 @dataclass
@@ -84,7 +87,7 @@ class Program:
 
     @cached_property
     def _lowered(self) -> tuple[Module, list[Repeated]]:
-        from oic.passes.fold import left_over
+        from oic.passes.compute_constants import left_over
 
         repeated: list[Repeated] = []
         with uncollected():
@@ -168,7 +171,7 @@ def late_warnings(program: Program) -> list[Diagnostic]:
 
 def work_warnings(program: Program) -> list[Diagnostic]:
     """What is said of work that is the same in every step."""
-    hint = "give the result as a constant: a build computes what is exact, and no larger than what it is made of"
+    hint = "give the result as a constant: a build computes what is small, or no larger than what it is made of, in C"
     what = "of constants alone is computed in every step"
     found = ((span, f"'{name}' {what}: {n:,} elements") for span, name, n in program.repeated)
     return [Diagnostic("constant-work", what, span, hint=hint, severity="warning") for span, what in found]

@@ -109,15 +109,14 @@ def test_constant_weights_give_the_bits_of_those_at_run_time(monkeypatch: pytest
 
 
 VIEWS = """graph g {
-  dynamic { x: f32[8, 12, 9]; q: i8[8, 12, 9]; }
+  dynamic { x: f32[8, 12, 9]; r: f32[64, 6]; q: i8[8, 12, 9]; }
   constant { a: f32[3, 2, 8, 24]; b: f32[64, 64]; c: i8[24, 3, 3, 8]; }
   volatile { y: f32[24, 10, 8]; u: f32[64, 6]; z: i32[24, 10, 7]; }
   block entry {
-    assign v: f32[24, 8, 3, 2]; assign w: f32[64, 64, 1]; assign n: i8[24, 8, 3, 3]; assign r: f32[64, 6];
+    assign v: f32[24, 8, 3, 2]; assign w: f32[64, 64, 1]; assign n: i8[24, 8, 3, 3];
     op transpose(a, perm=[3, 2, 0, 1]) >> v;
     op conv2d(x, v) >> y;
     op reshape(b, shape=[64, 64, 1]) >> w;
-    op fill(r, value=2.0) >> r;
     op conv1d(r, w) >> u;
     op transpose(c, perm=[0, 3, 1, 2]) >> n;
     op conv2d(q, n, acc=i32) >> z;
@@ -130,7 +129,8 @@ def test_filters_in_another_order_are_constants_of_their_own() -> None:
     rng = np.random.default_rng(2)
     weights = {"a": rng.standard_normal((3, 2, 8, 24)).astype(np.float32), "b": rng.standard_normal((64, 64)).astype(np.float32)}
     weights["c"] = rng.integers(-128, 128, (24, 3, 3, 8)).astype(np.int8)
-    inputs = {"x": rng.standard_normal((8, 12, 9)).astype(np.float32), "q": rng.integers(-128, 128, (8, 12, 9)).astype(np.int8)}
+    inputs = {"r": rng.standard_normal((64, 6)).astype(np.float32), "x": rng.standard_normal((8, 12, 9)).astype(np.float32)}
+    inputs["q"] = rng.integers(-128, 128, (8, 12, 9)).astype(np.int8)
     graph, model = oic.parse(VIEWS, name="g"), oic.Model(tensors=weights)
     built = oic.Synthesizer(graph, model).build()
     kernels = [op.kernel for op in built.program.planned.all_ops() if op.name.startswith("conv")]

@@ -15,7 +15,7 @@ def test_every_option_is_a_setting_and_a_parameter_of_its_pass() -> None:
         for name in step.takes:
             assert hasattr(settings, name) and name in parameters[1:], f"{step.name}: {name}"
     assert {step.name: step.takes for step in PIPELINE if step.takes} == {
-        "own-parts": ("target",), "flatten-filters": ("target",), "select-kernels": ("target", "threads"), "join-products": ("target", "threads"),
+        "compute-constants": ("target", "computer"), "own-parts": ("target",), "flatten-filters": ("target",), "select-kernels": ("target", "threads"), "join-products": ("target", "threads"),
         "plan-memory": ("target", "reuse"),
     }  # fmt: skip
 

@@ -227,9 +227,10 @@ def load(
 
     wanted = [n.strip() for n in fetch.split(",") if n.strip()] if fetch is not None else None
     if target is not None:
+        from oic.precompute import in_c
         from oic.toolchain.target import target as target_named
 
-        more["target"] = target_named(target, numerics, dispatch)
+        more |= {"target": target_named(target, numerics, dispatch), "computer": in_c}
     settings = Settings(sizes, capacity, wanted, reuse=not no_reuse, **more)
     tree = parse_file(graph)
     return compile_graph(tree, Model.open(model) if model else None, settings)

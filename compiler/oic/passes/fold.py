@@ -8,13 +8,15 @@
 Index arithmetic, checks that always hold (by the ranges of their values), branches on a known
 condition, and operators all of whose operands are data of the model or splats, if the result is
 no larger than what it replaces, and the same to the last bit wherever it is computed: what an
-operator may round otherwise is left to C, which decides the bits of inputs and of other entries.
+operator may round otherwise is left to C (`compute_constants`), which decides the bits of inputs
+and of other entries.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -47,13 +49,18 @@ def fold(module: Module) -> None:
     module.top.set_ops([*module.top.ops[:first], *constants.made, *module.top.ops[first:]])
 
 
+def symbols(module: Module, begin: str) -> Iterator[str]:
+    """Names for new constants, none of which the module has."""
+    taken = {op.attributes().get("symbol") for op in module.top.ops} | set(module.weights)
+    return (s for n in itertools.count() if (s := f"{begin}{n}") not in taken)
+
+
 class _Constants:
     """The data of a module's constants, and new ones."""
 
     def __init__(self, module: Module) -> None:
         self.weights, self.made = module.weights, list[Constant]()
-        taken = {op.attributes().get("symbol") for op in module.top.ops} | set(module.weights)
-        self.symbols = (s for n in itertools.count() if (s := f"folded{n}") not in taken)
+        self.symbols = symbols(module, "folded")
 
     def new(self, op: Operator, data: Array) -> Value:
         """A constant in place of an operator's result."""
@@ -157,25 +164,6 @@ def _exact(op: Operator, read: ReadValue) -> Array | None:
     except IndexError:  # ids of the model that the table does not have: the check before it refuses the step
         return None
     return None if np.any(bound(op, found, read, {})) else found
-
-
-def left_over(module: Module) -> list[tuple[Operator, int]]:
-    """What is made of constants alone and not folded: the end of each chain, and the elements of its largest tensor."""
-    known = {op.result for op in module.top.ops if isinstance(op, Constant)}
-    made: dict[Op, None] = {}
-    for op in module.all_ops():
-        if isinstance(op, Splat) or (isinstance(op, Operator) and known.issuperset(op.operands)):
-            known.update(op.results)
-            made[op] = None
-    last: set[Value] = set()  # what others read, views of it included
-    for op in reversed(made):
-        users = [user for result in op.results for user in result.users]
-        if any(u not in made or (u.view and not last.isdisjoint(u.results)) for u in users):
-            last.update(op.results)
-    operators = (op for op in made if isinstance(op, Operator) and op.operands and not op.view)
-    ends = [op for op in operators if not last.isdisjoint(op.results)]
-    sizes = ((op, [v.tensor for v in [*op.operands, *op.results]]) for op in ends)
-    return [(op, max(math.prod(t.maximum) for t in types)) for op, types in sizes if all(t.static for t in types)]
 
 
 def _known(value: Value) -> bool:

@@ -10,6 +10,7 @@ from oic.ir.module import Module
 from oic.kernels.targets import Target
 from oic.passes.broadcast import broadcast
 from oic.passes.bufferize import bufferize
+from oic.passes.compute_constants import Computer, compute_constants
 from oic.passes.cse import cse
 from oic.passes.dead_code import dead_code
 from oic.passes.flatten_filters import flatten_filters
@@ -43,6 +44,8 @@ class Options(Protocol):
     def target(self) -> Target: ...
     @property
     def threads(self) -> int: ...
+    @property
+    def computer(self) -> Computer | None: ...
 
 
 def _always(options: Options) -> bool:
@@ -74,6 +77,8 @@ PIPELINE: tuple[Step, ...] = (
          "anything is folded", "graph"),
     Step("fold", fold, "known integers and constants first: they decide shapes and branches", "graph"),
     Step("cse", cse, "equal reads and products before anything is lowered to many ops", "graph"),
+    Step("compute-constants", compute_constants, "what only C may compute of constants: merged before, "
+         "and known before anything is lowered", "graph", takes=("target", "computer")),
     Step("dead-code", dead_code, "what folding and merging left over", "graph"),
     Step("broadcast", broadcast, "explicit before fusion, which asks for equal shapes", "graph"),
     Step("lower-cache", lower_cache, "state becomes memory: from here on loads and stores", "indexed"),

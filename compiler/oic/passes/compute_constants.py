@@ -1,0 +1,181 @@
+"""Compute at build, in C, what operators of constants alone may round otherwise in NumPy.
+
+    %a = constant "a"                         %a = constant "a"
+    %e = exp(%a)                 =>           %e = constant "made0"
+    %y = mul(%x, %e)                          %y = mul(%x, %e)
+
+`fold` leaves such operators to C, which decides the bits of inputs and of other entries.  Here they become a module of
+their own, the part; whoever builds runs it (`precompute`), and what else is made of its results has them as constants,
+if these are no larger than what they are made of.  What is made of the same member of families becomes a family.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from oic.dtypes import Array
+from oic.ir.control import Func, Return
+from oic.ir.core import Block, Op, Value, clone_op
+from oic.ir.index import IndexConst
+from oic.ir.module import Module
+from oic.ir.state import Constant, ConstantSelect, Splat
+from oic.ir.types import TensorType
+from oic.kernels.targets import TARGETS, Target
+from oic.operators.base import Operator
+from oic.passes.fold import SMALL, symbols
+
+MOST_MEMBERS = 256  # of a family that is computed: each has statements of its own
+
+Computer = Callable[[Module, Target], Mapping[str, Array] | None]
+"""Runs the one function of a GRAPH module, which has no inputs: its outputs by name, or None where it cannot be run."""
+
+
+@dataclass(frozen=True)
+class _Member:
+    """Which member of families something is made of; of none, it is the same in every loop.
+
+    counts   how many there are along each index
+    """
+
+    indices: tuple[Value, ...] = ()
+    counts: tuple[int, ...] = ()
+
+
+_Made = dict[Op, _Member]
+
+
+def compute_constants(module: Module, target: Target = TARGETS["portable"], computer: Computer | None = None) -> None:
+    """Give results of constants alone as constants, if they can be computed here."""
+    made = _made(module) if computer else {}
+    ends = dict(zip(symbols(module, "made"), _ends(made, lambda op: _is_small(op, made))))
+    found = computer(_part(module, made, ends), target) if computer and ends else None
+    if found is None:
+        return
+    first = next(i for i, op in enumerate(module.top.ops) if isinstance(op, Func))
+    for symbol, op in ends.items():
+        data = [found[_output(symbol, key)] for key in _keys(made[op])]
+        new: Op = _uniform(op, made, data[0]) or _constant(module, symbol, op, made[op], np.stack(data))
+        module.top.insert(first, new)
+        first += 1
+        if made[op].indices:
+            new = ConstantSelect(new.result, list(made[op].indices), span=op.span, hint=op.result.hint)
+            op.home.insert(op.home.ops.index(op), new)
+        op.result.give_way(new.result)
+
+
+def left_over(module: Module) -> list[tuple[Operator, int]]:
+    """What is computed of constants alone in every step: ends of chains, and the elements of their largest tensors."""
+    ends = _ends(_made(module), lambda op: True)
+    return [(op, max(math.prod(v.tensor.maximum) for v in [*op.operands, *op.results])) for op in ends]
+
+
+def _made(module: Module) -> _Made:
+    """Splats, members, and what is made of these and constants alone, of known sizes, and refuses nothing; in order."""
+    known = {op.result: _Member() for op in module.constants()}
+    made: dict[Op, _Member] = {}
+    for op in module.all_ops():
+        match op:
+            case Splat() | IndexConst():
+                member = _Member()
+            case ConstantSelect(indices=indices) if known.keys() >= set(indices):
+                member = _Member()
+            case ConstantSelect(family=family, indices=indices) if family in known:
+                member = _Member(tuple(indices), family.tensor.maximum[: len(indices)])
+            case Operator() if known.keys() >= set(op.operands):
+                members = {known[v] for v in op.operands} - {_Member()}
+                if len(members) > 1 or op.checks() or not all(r.tensor.static for r in op.results):
+                    continue
+                member = members.pop() if members else _Member()
+            case _:
+                continue
+        made[op] = member
+        known.update(dict.fromkeys(op.results, member))
+    return made
+
+
+def _ends(made: _Made, possible: Callable[[Operator], bool]) -> list[Operator]:
+    """Of every chain the last that may be a constant: what takes its result stays an op, as views of constants do."""
+    ends: list[Operator] = []
+    stay: set[Value] = set()
+    for op in reversed(made):
+        if not any(r in stay or any(user not in made for user in r.users) for r in op.results):
+            continue
+        if isinstance(op, Operator) and op.operands and not op.view and len(op.results) == 1 and possible(op):
+            ends.append(op)
+        else:
+            stay.update(op.operands)
+    return ends[::-1]
+
+
+def _is_small(op: Operator, made: _Made) -> bool:
+    """The result, of all members, is no larger than what it is made of, or small, and not empty."""
+    members, type_ = math.prod(made[op].counts), op.result.tensor
+    size = members * math.prod(type_.maximum)
+    if size == 0 or members > MOST_MEMBERS:
+        return False
+    if size <= SMALL:
+        return True
+    return members * type_.nbytes <= sum(o.result.tensor.nbytes for o in _behind([op], made) if isinstance(o, Constant))
+
+
+def _behind(ops: Iterable[Op], made: _Made) -> set[Op]:
+    """These, and the constants, splats and operators that they are made of."""
+    left = list(ops)
+    found = set(left)
+    while left:
+        before = [v.op for v in left.pop().operands if v.op]
+        new = {o for o in before if o in made or isinstance(o, Constant)} - found
+        found |= new
+        left += new
+    return found
+
+
+def _uniform(op: Operator, made: _Made, data: Array) -> Splat | None:
+    """A splat, where all elements are equal, whatever they are."""
+    if not all(isinstance(o, Splat) or (isinstance(o, Operator) and o.elementwise) for o in _behind([op], made)):
+        return None
+    return Splat(data.reshape(-1)[0].item(), op.result.tensor, span=op.span, hint=op.result.hint)
+
+
+def _constant(module: Module, symbol: str, op: Operator, member: _Member, data: Array) -> Constant:
+    """A constant, or a family, of the data of all members."""
+    type_ = op.result.tensor
+    module.weights[symbol] = data.reshape((*member.counts, *type_.maximum))
+    type_ = TensorType(type_.dtype, (*member.counts, *type_.shape))
+    return Constant(symbol, type_, span=op.span, hint=op.result.hint)
+
+
+def _keys(member: _Member) -> Iterable[tuple[int, ...]]:
+    return product(*map(range, member.counts))
+
+
+def _output(symbol: str, key: tuple[int, ...]) -> str:
+    return "_".join([symbol, *map(str, key)])
+
+
+def _part(module: Module, made: _Made, ends: Mapping[str, Operator]) -> Module:
+    """A module whose function gives these results, of each member."""
+    needed, shared = _behind(ends.values(), made), dict[Value, Value]()
+    constants = [op for op in module.constants() if op in needed]
+    top: list[Op] = [clone_op(op, shared) for op in constants]
+    body, outputs = Block(), dict[str, Value]()
+    alone = _Member()
+    for member in [alone, *dict.fromkeys(made[op] for op in ends.values() if made[op] != alone)]:
+        for key in _keys(member):
+            copied = shared if member == alone else dict(shared)
+            numbers = [body.append(IndexConst(n)).result for n in key]
+            copied.update(zip(member.indices, numbers))
+            for op in made:
+                if op in needed and made[op] == member:
+                    body.append(clone_op(op, copied))
+            found = {_output(symbol, key): op for symbol, op in ends.items() if made[op] == member}
+            outputs |= {name: copied[op.result] for name, op in found.items()}
+    body.append(Return(list(outputs.values())))
+    top.append(Func("entry", [], list(outputs), {}, body))
+    weights = {op.symbol: module.weights[op.symbol] for op in constants}
+    return Module(module.name, top=Block(top), weights=weights, source=module.source)
