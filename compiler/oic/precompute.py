@@ -35,10 +35,15 @@ from oic.toolchain.target import LANGUAGE, MEANING, SHARED
 def in_c(part: Module, target: Target) -> Mapping[str, Array] | None:
     """Run the function `entry` of a GRAPH module, which has no inputs, with a target's numerics: its outputs by name.
 
-    None where there is no compiler for this machine, or the numerics are those of the target's own products.
+    None where there is no compiler for this machine, or no room for files, or the numerics are those of the target's
+    own products.
     """
-    if target.numerics == NATIVE:
-        return None
+    with suppress(OSError):
+        return None if target.numerics == NATIVE else _outputs(part, target)
+    return None
+
+
+def _outputs(part: Module, target: Target) -> Mapping[str, Array] | None:
     here = replace(TARGETS["host"], numerics=target.numerics)
     *_, (_, planned) = lowered(part, Settings(target=here))
     with scratch_folder() as folder:

@@ -105,6 +105,13 @@ def test_what_is_not_computed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     _no_compiler(monkeypatch)
     made = _made(SINES)
     assert _told(made) == ["'sin' of constants alone is computed in every step: 8,192 elements"]
+    monkeypatch.undo()
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(precompute, "write", full)
+    assert _told(_made(SINES)) == _told(made)
     few = _made("op exp(H) >> h;")
     assert _told(few) == []
 
