@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -175,6 +176,18 @@ def test_build(oic: Oic) -> None:
     assert made["library"] == "out/libaverage.so" and "out/average.c" in made["files"]
     assert made["state"] > 0 and made["weights"] == 0
     assert all(Path(file).is_file() for file in made["files"])
+
+
+def test_build_warns_in_json_of_what_it_warns_of_in_text(oic: Oic) -> None:
+    """What the graph tells, and what only a built program tells: work that is the same in every step."""
+    Path("w.oi").write_text(
+        "dynamic { x: f32[2048]; } constant { c: f32[2048]; } volatile { y: f32[2048]; }"
+        " block entry { assign e: f32[2048]; op exp(c) >> e; op add(x, e) >> y; return; }"
+    )
+    told = re.findall(r"^warning\[(.*?)\]", oic("build", "w.oi", "--no-compile").err, re.MULTILINE)
+    found = oic("build", "w.oi", "--no-compile", "--json").json["diagnostics"]
+    assert [d["slug"] for d in found] == told and {*told} == {"constant-zero", "constant-work"}
+    assert oic("build", "average.oi", "--no-compile", "--json").json["diagnostics"] == []
 
 
 def test_build_goes_to_a_folder_of_the_graphs_name(oic: Oic) -> None:

@@ -156,9 +156,12 @@ def build(
         made = build_library(
             program, folder, weights_as, name, compiled=not no_compile, profiled=profile, cached=not no_cache, told=told
         )
-    if not as_json:
+    if as_json:
+        warned = [*program.warnings, *work_warnings(program)]
+        say(json_text(made | {"diagnostics": [d.to_json() for d in warned]}))
+    else:
         report(work_warnings(program), as_json, color)
-    say(json_text(made) if as_json else built(made))
+        say(built(made))
 
 
 @main.command()
