@@ -17,11 +17,14 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 
-import torch
-import torch.nn.functional as F
-from safetensors import safe_open
-from safetensors.torch import load_file, save_file
-from torch import Tensor, nn
+try:
+    import torch
+    import torch.nn.functional as F
+    from safetensors import safe_open
+    from safetensors.torch import load_file, save_file
+    from torch import Tensor, nn
+except ModuleNotFoundError as missing:
+    raise SystemExit(f"there is no package '{missing.name}': pip install 'oic[train]'") from None
 
 import rules
 

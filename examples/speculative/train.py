@@ -10,7 +10,10 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-import torch
+try:
+    import torch
+except ModuleNotFoundError as missing:
+    raise SystemExit(f"there is no package '{missing.name}': pip install 'oic[train]'") from None
 
 HERE = Path(__file__).parent
 SIZES = {"n_layers": 2, "n_heads": 2, "n_kv_heads": 1, "head_dim": 24, "dim": 48, "hidden": 96}
