@@ -361,6 +361,22 @@ def test_deep_expressions_are_refused() -> None:
     assert {e.slug for e in parsed.errors} == {"nesting-depth"}
 
 
+@pytest.mark.parametrize("depth", [33, 40, 70, 500])
+def test_loops_nested_too_deep_are_named_once_from_the_outside(depth: int) -> None:
+    nests = [" ".join(f"loop {tag}{i} (i{i} in 0..1) {{" for i in range(depth)) + "}" * depth for tag in "ab"]
+    (error,) = parse_all(f"block entry {{ {nests[0]} {nests[1]} }}").errors
+    assert error.span is not None and error.span.text == nests[0]
+
+
+@pytest.mark.parametrize(
+    "text", ["-" * 350 + "1", "(" * 90 + "-" * 250 + "1" + " * 2)" * 90 + " * 2", "1" + "+1" * 350], ids=("signs", "both", "sum")
+)
+def test_expressions_nested_too_deep_are_named_once_from_the_outside(text: str) -> None:
+    for around in ("block entry {{ cache.increment {} s; }}", "block entry {{ op f(a=[2, {}]) >> x; op f(a={}) >> x; }}"):
+        (error,) = parse_all(around.format(text, text)).errors
+        assert error.span is not None and error.span.text in (text, f"[2, {text}]")
+
+
 def test_what_is_left_out_as_too_deep_lends_its_depth_to_nothing() -> None:
     text = f"block entry {{ loop l (i in 0..{'-' * 20_000}1) {{ op f(x) >> y; }} }}"
     assert [error.message for error in parse_all(text).errors] == ["expression is nested more than 100 deep"]

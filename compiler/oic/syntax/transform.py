@@ -57,7 +57,7 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
         self.source = source
         self.errors: list[Diagnostic] = []
         self._depths: dict[int, tuple[int, Any]] = {}  # with the node: while it lives, no other has its identity
-        self._too_deep: set[str] = set()
+        self._too_deep: dict[int, Diagnostic] = {}  # by the limit: what is said of the first
 
     # ------------------------------------------------------------ spans and lists
 
@@ -80,13 +80,16 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
         self.errors.append(Diagnostic(slug, message, span, "", notes, hint))
 
     def _limited(self, node: Any, inner: Iterable[Any], limit: int, what: str, otherwise: Any) -> Any:
-        """The node, noting how deep it nests; beyond the limit another, with one error of each kind."""
+        """The node, noting how deep it nests; beyond it another, and one error at the outermost of the first."""
         depth = 1 + max((self._depth(part) for part in inner), default=0)
         if depth > limit:
-            if what not in self._too_deep:
-                self._error("nesting-depth", f"{what} nested more than {limit} deep", node.span)
-            self._too_deep.add(what)
-            return otherwise
+            told = Diagnostic("nesting-depth", f"{what} nested more than {limit} deep", node.span)
+            first = self._too_deep.setdefault(limit, told)
+            if first is told:
+                self.errors.append(told)
+            elif first.span and node.span.start <= first.span.start and first.span.end <= node.span.end:
+                self.errors[self.errors.index(first)] = self._too_deep[limit] = told
+            node = otherwise
         self._depths[id(node)] = depth, node
         return node
 
