@@ -341,7 +341,9 @@ def test_what_is_not_given_to_a_call_is_named(make: Make) -> None:
         assert lib.elementwise_step(session, *arguments) == 4
         assert (session.refusal.status, ffi.string(session.refusal.variable).decode()) == (4, name)
     assert memory.init() == 0 and lib.elementwise_load(session, ffi.NULL, 0) == 4
-    assert (session.refusal.status, ffi.string(session.refusal.variable)) == (4, b"state")
+    assert (session.refusal.status, ffi.string(session.refusal.variable)) == (4, b"from")
+    assert lib.elementwise_load(session, session.state, 1) == 4  # which the state would be put over
+    assert ffi.string(session.refusal.variable) == b"from"
 
 
 def test_a_forged_blob_is_refused(make: Make) -> None:

@@ -179,7 +179,7 @@ oic_status residual_load(residual_session *s, const void *from, size_t bytes)
     }
     if (s->state == NULL || from == NULL ||
         !oic_are_apart(from, bytes, s->state, RESIDUAL_STATE_BYTES)) {
-        return oic_refuse(&s->refusal, OIC_ERR_INPUT, 0, "state", 0, 0);
+        return oic_refuse(&s->refusal, OIC_ERR_INPUT, 0, s->state == NULL ? "state" : "from", 0, 0);
     }
     if (!oic_saved_is_valid(&residual_saved_form, from, bytes)) {
         return oic_refuse(&s->refusal, OIC_ERR_STATE, 0, "state", 0, 0);
