@@ -562,7 +562,7 @@ PROGRAMS: dict[str, Program] = {
     ),
     "refused_after_effects": Program(
         """
-        dynamic { x: f32[4]; k: i32; }
+        dynamic { x: f32[4]; k: i64; }
         volatile { q: f32[4]; am: i64; }
         persistent { P(t): f32[4] @table @fixed(t=4); }
         block entry {

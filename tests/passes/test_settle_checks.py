@@ -52,3 +52,34 @@ def test_refusals_stay(name: str, tmp_path: Path) -> None:
                 except oic.StepError as refused:
                     found = refused.status
             assert found == status, (type(backend).__name__, at)
+
+
+LATE = """
+dynamic  { u: f32; }
+constant {{ T: f32[{bound}, 4] @init(1.0); }}
+persistent {{ s: f32[6]; K(t): f32[4] @table @fixed(t={bound}); }}
+volatile {{ y: f32[?, 4]; z: f32[4]; a: f32[6]; b: f32[2]; }}
+block entry {{
+  assign i: i64; assign j: i32; assign k: i32[2]; assign c: u8; assign r: i64[1]; assign n: i32[6];
+  cache.read s >> a; op add(a, u) >> a; cache.write a >> s; cache.read s >> a; {body} return;
+}}
+""".replace("{ u: f32; }", "{{ u: f32; }}")
+# Ids that are known to lie in 0..5, and which of them only a check of what is read behind an effect tells to fit.
+IDS = {
+    "argmax": "op argmax_axis(a, axis=0) >> i; op gather(T, i) >> z;",
+    "last of equals": "op argmin_axis(a, axis=0, select_first=false) >> i; op gather(T, i) >> z;",
+    "entry": "op argmax_axis(a, axis=0) >> i; cache.read K[i] >> z;",
+    "cast": "op argmax_axis(a, axis=0) >> i; op cast(i, to=i32, saturate=true) >> j; op gather(T, j) >> z;",
+    "cast around": "op argmax_axis(a, axis=0) >> i; op cast(i, to=u8, saturate=false) >> c; cache.read K[c] >> z;",
+    "view": "op argmax_axis(a, axis=0) >> i; op reshape(i, shape=[1]) >> r; op gather(T, r) >> y;",
+    "top_k": "op top_k(a, k=2) >> b, k; op gather(T, k) >> y;",
+    "sample": "op sample(a, u) >> j; op gather(T, j) >> z;",
+}
+
+
+@pytest.mark.parametrize("bound", [5, 6])
+@pytest.mark.parametrize("body", IDS.values(), ids=IDS)
+def test_an_id_that_is_a_position_is_checked_only_where_it_may_be_beyond_the_table(body: str, bound: int) -> None:
+    program = oic.Synthesizer(oic.parse(LATE.format(body=body, bound=bound)), target="portable")
+    late = [d.slug for d in program.warnings if d.slug == "late-refusal"]
+    assert late == (["late-refusal"] if bound < 6 else [])

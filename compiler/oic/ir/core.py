@@ -303,6 +303,10 @@ class Op:
         """Of a view: where in its first operand the result of a number begins: so many elements along an axis, each."""
         return []
 
+    def ids_below(self, result: Value) -> Dim | Value | None:
+        """What is above every element of a result, if none is negative; of another value what is; None: unknown."""
+        return self.operands[0] if self.view else None
+
     def overwritable(self) -> tuple[str, ...]:
         """The operand fields whose memory the result may take over."""
         return self.inplace

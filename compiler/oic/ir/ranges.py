@@ -19,6 +19,7 @@ from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Dim, Expr, Extent
 from oic.ir.intervals import WIDE, Range
 from oic.ir.state import CacheCount, State, StateGet, StateReach
+from oic.ir.types import TensorType
 
 FormAtom = Value | Extent | Expr | None
 LinearForm = dict[FormAtom, int]  # coefficient, not 0, of each atom; of 1 under None
@@ -247,7 +248,7 @@ _REFUSALS: dict[type[Op], Callable[[Ranges, Any], bool]] = {
     index.AssertShape: lambda _, op: not op.checked,
     index.ExtentBind: lambda _, op: not op.checked,
     index.CheckRange: lambda _, op: True,
-    index.CheckIds: lambda _, op: True,
+    index.CheckIds: lambda ranges, op: (end := known_below(op.x)) is None or ranges.difference(op.bound, end)[0] < 0,
     index.IndexLoad: lambda _, op: not op.checked and op.x.dtype.high > WIDE[1],
     StateGet: lambda _, op: not op.checked and op.state.state_type.dtype.high > WIDE[1],
     **dict.fromkeys(
@@ -275,6 +276,16 @@ def may_refuse(ops: Iterable[Op], ranges: Ranges | None = None) -> bool:
     return any(any(map(ranges.refuses, op.walk())) if op.regions else ranges.refuses(op) for op in ops)
 
 
+def known_below(value: Value) -> Dim | None:
+    """What is above every element of a tensor of integers, of which none is negative; None: not known."""
+    part: Value | Dim | None = value
+    most = WIDE[1]
+    while isinstance(part, Value) and isinstance(part.type, TensorType):
+        most = min(most, part.dtype.high)
+        part = part.op.ids_below(part) if part.op is not None else None
+    return None if part is None or isinstance(part, Value) or dims.maximum(part) - 1 > most else part
+
+
 def _small(value: Value, form: LinearForm) -> LinearForm:
     return form if len(form) <= MOST_ATOMS else {value: 1}
 
@@ -283,7 +294,8 @@ def _read_range(op: Op | None) -> Range:
     """What can be read from a tensor or from state."""
     match op:
         case index.IndexLoad(x=x):
-            return (x.dtype.low, min(x.dtype.high, WIDE[1]))
+            end = known_below(x)
+            return (x.dtype.low, min(x.dtype.high, WIDE[1])) if end is None else (0, max(0, dims.maximum(end) - 1))
         case StateGet(state=state):
             assert isinstance(state.op, State)
             if state.op.limit is not None:

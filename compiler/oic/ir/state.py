@@ -110,6 +110,9 @@ class Splat(Op, name="splat", immediate=True):
         """One element that C may have as a constant with an address."""
         return self.type.size == 1 and not self.type.dtype.packed
 
+    def ids_below(self, result: Value) -> int | None:
+        return self.value + 1 if self.type.dtype.is_int and self.value >= 0 else None
+
 
 class IndexTensor(Op, name="index.tensor", immediate=True):
     """An index integer as a scalar tensor of an integer type, wrapped to its width."""

@@ -56,6 +56,9 @@ class ArgReduction(Operator):
         require_some(self, [self.x.shape[axis]], "axis")
         return self.tensor(dtypes.i64, without(self.x.shape, [axis], self.keepdims))
 
+    def ids_below(self, result: Value) -> Dim:
+        return self.x.shape[self.axis]
+
     def checks(self) -> list[Op]:
         """An axis that may be empty at run time is refused."""
         return at_least(1, self.x.shape[self.axis])

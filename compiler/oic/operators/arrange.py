@@ -340,6 +340,9 @@ class Iota(Operator, name="iota"):
             require_size(size, "shape")
         return self.tensor(dtypes.i32, self.shape)
 
+    def ids_below(self, result: Value) -> Dim | None:
+        return self.shape[self.axis] if self.start == 0 else None
+
     def reference(self) -> Array:
         sizes: Any = tuple(self.shape)
         count = np.indices(sizes, np.int64, sparse=True)[self.axis]

@@ -74,6 +74,9 @@ class Cast(UnaryOperator, name="cast"):
         ("u64[9]", "to=i16, saturate=false"),
     )
 
+    def ids_below(self, result: Value) -> Value | None:
+        return self.x if self.x.dtype.is_int and self.to.is_int else None
+
     def infer(self) -> list[Type]:
         super().infer()
         if not isinstance(self.to, DType):

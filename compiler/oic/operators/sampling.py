@@ -47,6 +47,9 @@ class TopK(Operator, name="top_k"):
         shape = (*self.x.shape[:axis], self.k, *self.x.shape[axis + 1 :])
         return [TensorType(self.x.dtype, shape), TensorType(dtypes.i32, shape)]
 
+    def ids_below(self, result: Value) -> Dim | None:
+        return self.x.shape[self.axis] if result is self.results[1] else None
+
     def checks(self) -> list[Op]:
         """An axis that may be shorter than k at run time."""
         return at_least(0, self.x.shape[self.axis] - self.k)
@@ -109,6 +112,9 @@ class Sample(Operator, name="sample"):
             if not isinstance(setting, Value) and not setting >= 0:
                 raise OpError("op-setting", f"{where} {setting} is negative", where)
         return self.tensor(dtypes.i32, ())
+
+    def ids_below(self, result: Value) -> Dim:
+        return self.logits.shape[0]
 
     def checks(self) -> list[Op]:
         """There may be no logits at run time."""

@@ -24,7 +24,7 @@ from oic import dtypes
 from oic.dtypes import Array
 from oic.ir.control import CheckIterations, Cond, For, Func, If
 from oic.ir.core import Block, Op, Value
-from oic.ir.index import CheckRange, IndexConst, IndexLoad, IndexOp
+from oic.ir.index import CheckIds, CheckRange, IndexConst, IndexLoad, IndexOp
 from oic.ir.module import Module
 from oic.ir.ranges import Ranges, may_refuse
 from oic.ir.state import Constant, IndexTensor, Splat
@@ -120,6 +120,8 @@ def _folded(constants: _Constants, ranges: Ranges, op: Op) -> Value | list[Op] |
         case CheckRange(value=value, low=low, high=high):
             holds = ranges.difference(value, low)[0] >= 0 and ranges.difference(high, value)[0] >= 0
             return [] if holds else None
+        case CheckIds() if not ranges.refuses(op):
+            return []
         case IndexLoad(x=x) if isinstance(x.op, Splat) and x.op.value <= dtypes.i64.high:
             return [IndexConst(int(x.op.value), span=op.span)]
         case Cond(left=left, right=right):
