@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -236,6 +237,42 @@ def test_hints() -> None:
 )  # fmt: skip
 def test_declarations(text: str, expected: list[str]) -> None:
     assert slugs(text + " block entry { }") == expected
+
+
+CIRCLES = {
+    # What branches to what, and the blocks of each circle that is told of, in the order of the notes.
+    "one of itself": ({0: [0]}, [[0]]),
+    "behind a chain": ({0: [1], 1: [2], 2: [3], 3: [2]}, [[2, 3]]),
+    "from the first in the source": ({0: [3], 1: [2], 2: [3], 3: [1]}, [[1, 2, 3]]),
+    "two, one behind the other": ({0: [1], 1: [0, 2], 2: [3], 3: [4], 4: [3]}, [[0, 1], [3, 4]]),
+    "two with a block in common": ({0: [1, 2], 1: [0], 2: [0]}, [[0, 1]]),
+    "behind what ends": ({0: [1, 2], 1: [], 2: [1, 0]}, [[0, 2]]),
+}
+
+
+def _branches(targets: Iterable[tuple[int, list[int]]]) -> str:
+    return " ".join(f"block b{at} {{ {' '.join(f'branch b{to};' for to in tos)} }}" for at, tos in targets)
+
+
+@pytest.mark.parametrize(("targets", "circles"), CIRCLES.values(), ids=CIRCLES)
+def test_circles_of_branches(targets: dict[int, list[int]], circles: list[list[int]]) -> None:
+    found = found_in(f"block entry {{ branch b0; }} {_branches(targets.items())}")
+    told = [[d.span, *(n.span for n in d.notes)] for d in found if d.slug == "recursive-block"]
+    assert [[span.text for span in spans if span] for spans in told] == [
+        [f"b{at}" for at in [*circle[1:], circle[0]]] for circle in circles
+    ]
+    assert [d.message.split("'")[1] for d in found] == [f"b{circle[0]}" for circle in circles]
+
+
+def test_a_chain_into_a_circle_takes_time_by_its_length() -> None:
+    """Blocks in either order of the source; parsing them takes most of it."""
+    chain = [(at, [min(at + 1, 7_999)]) for at in range(8_000)]
+    for blocks in (chain, chain[::-1]):
+        graph = parse_all(f"block entry {{ branch b0; }} {_branches(blocks)}").graph
+        assert graph is not None
+        started = time.process_time()
+        assert [d.slug for d in check(graph, ()).diagnostics] == ["recursive-block"]
+        assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize(

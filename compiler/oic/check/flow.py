@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -132,35 +131,34 @@ def check_dead(
 
 
 def _check_recursion(flow: Flow, report: DiagnosticCollector) -> None:
-    """One error for every cycle of branches."""
+    """One error for every circle of branches; of those that share blocks, for one."""
+    place = {name: at for at, name in enumerate(flow.branches)}
     known = set(flow.in_order)
-    for name in flow.branches:
-        path = _cycle(name, flow) if name not in known else []
-        if not path or known & set(path):
-            continue
-        known |= set(path)
-        ways = zip(path, [*path[1:], name], strict=True)
-        calls = [flow.branches[a][b] for a, b in islice(ways, 1 + MOST_NOTES)]
-        notes = [Note(span, "then here") for span in calls[1:]]
-        report.error("recursive-block", f"block '{name}' reaches itself through branches", calls[0], notes=notes)
+    for start in (name for name in place if name not in known):
+        way = {start: iter(flow.branches[start])}  # blocks on the way, and the branches of each that are left to take
+        while way:
+            last = next(reversed(way))
+            target = next((name for name in way[last] if name not in known), None)
+            if target is None:
+                known.add(last)
+                del way[last]
+            elif target not in way:
+                way[target] = iter(flow.branches[target])
+            else:
+                circle = [way.popitem()[0]]
+                while circle[-1] != target:
+                    circle.append(way.popitem()[0])
+                known |= set(circle)
+                first = circle.index(min(circle, key=place.__getitem__))
+                _report_circle([*circle[first::-1], *circle[:first:-1]], flow, report)
 
 
-def _cycle(name: str, flow: Flow) -> list[str]:
-    """The shortest way from a block back to itself, or nothing."""
-    before: dict[str, str] = {}  # of each block reached, the one it is branched to from
-    waiting = deque([name])
-    while waiting:
-        at = waiting.popleft()
-        for target in flow.branches[at]:
-            if target == name:
-                way = [at]
-                while way[-1] != name:
-                    way.append(before[way[-1]])
-                return way[::-1]
-            if target not in before:
-                before[target] = at
-                waiting.append(target)
-    return []
+def _report_circle(circle: list[str], flow: Flow, report: DiagnosticCollector) -> None:
+    """An error at the first block, with the branches from each to the next."""
+    ways = zip(circle, [*circle[1:], circle[0]], strict=True)
+    first, *others = (flow.branches[a][b] for a, b in islice(ways, 1 + MOST_NOTES))
+    notes = [Note(span, "then here") for span in others]
+    report.error("recursive-block", f"block '{circle[0]}' reaches itself through branches", first, notes=notes)
 
 
 # ---------------------------------------------------------------- dep
