@@ -234,10 +234,11 @@ def lowered(
 
 
 def _once(found: list[Diagnostic]) -> list[Diagnostic]:
-    """Diagnostics in source order, each once; a size without a value where it is first needed."""
+    """Diagnostics in source order, each once; of a size without value, or a variable that is no integer, the first."""
     kept: dict[tuple[object, ...], Diagnostic] = {}
     for d in sorted(found, key=lambda d: d.span.start if d.span else -1):
-        everywhere = d.slug == "size-missing" or d.span is None
-        place = None if everywhere or d.span is None else (d.span.start, d.span.end)
+        place: object = (d.span.start, d.span.end) if d.span else None
+        if d.slug in ("size-missing", "index-dtype"):
+            place = d.notes if d.slug == "index-dtype" else None
         kept.setdefault((d.slug, place, d.message), d)
     return list(kept.values())

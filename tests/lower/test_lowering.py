@@ -477,6 +477,22 @@ def test_sizes_come_from_all_their_sources() -> None:
     assert slugs(text) == ["size-missing", "size-missing", "missing-model-tensor", "size-missing"]  # D, E, w, ctx
 
 
+def test_a_variable_that_is_no_integer_is_told_of_once() -> None:
+    """Where it is first used as one; another of the same name and type is another variable."""
+    text = """
+    dynamic { x: f32[4]; } volatile { y: f32[4]; k: f32[?, 4]; }
+    persistent { pos: f32; n: f16; K(t): f32[4] @table @fixed(t=8); }
+    block entry {
+      cache.write x >> K[pos]; cache.read K[0..pos + n] >> k; loop l (i in 0..pos) { cache.read K[n + pos] >> y; }
+      cache.increment pos n; branch a; branch b;
+    }
+    block a { assign at: f32; cache.read K[at] >> y; cache.read K[at] >> y; }
+    block b { assign at: f32; cache.read K[at] >> y; }
+    """
+    assert slugs(text) == ["index-dtype"] * 4  # pos, n, at of a, at of b
+
+
+
 def test_two_sources_of_a_size_agree() -> None:
     text = "sizes { D = 4; } volatile { y: f32[D]; } block entry { op neg(y) >> y; return; }"
     assert slugs(text, Model(sizevars={"D": 5})) == ["size-disagrees"]
