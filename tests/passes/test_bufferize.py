@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
 
 import pytest
 
+import oic
 from oic.driver import Program
 from oic.ir.state import Splat, StateStore
 from oic.memory import sharing
@@ -459,3 +461,16 @@ graph g {{
     found = [op for op in program.planned.all_ops() if isinstance(op, Copy)]
     assert len(found) == copies
     assert check(program, steps(program, 0)) is None
+
+
+@pytest.mark.parametrize("store", ["cache.write z >> K[{}];", "transfer z >> y[{}];"])
+def test_a_number_with_thousands_of_users_is_planned_in_time_by_their_number(store: str) -> None:
+    n = 4000
+    body = " ".join(store.format(i) for i in range(n))
+    program = oic.Synthesizer(oic.parse(
+        f"volatile {{ y: f32[{n}, 4]; }} persistent {{ K(t): f32[4] @table @fixed(t={n}); }} "
+        f"block entry {{ assign z: f32[4]; {body} return; }}"
+    )).program  # fmt: skip
+    started = time.process_time()
+    assert program.planned.memory is not None
+    assert time.process_time() - started < 8

@@ -65,6 +65,7 @@ class Sharing:
         self.sizes = {op.extent: self.live.end[op] + 1 for op in ops if isinstance(op, ExtentBind)}
         self.refusing = [op for op in ops if self.ranges.refuses(op) or isinstance(op, Barrier)]
         self._known: dict[Value, int] = {}
+        self.addressed: dict[Value, bool] = {}  # of numbers in expressions, as far as asked: some user wants an address
         # What accesses each state, and the positions at which it is written: in program order.
         touched = ((s, op) for op in ops if op.reads or op.writes for s in {*op.touched("read"), *op.touched("write")})
         self.accesses = {

@@ -460,14 +460,18 @@ def in_memory(value: Value, sharing: Sharing) -> bool:
     """
     if value.op is None or not value.op.immediate:
         return True
+    known = sharing.addressed
+    if value not in known:  # a value may be stored in thousands of places, each of which asks
+        known[value] = any(_takes_address(user, value) for user in sharing.live.users(value))
+    return known[value]
+
+
+def _takes_address(user: Op, value: Value) -> bool:
     single = isinstance(value.op, Splat) and value.op.single
-    for user in sharing.live.users(value):
-        if single and isinstance(user, Operator) and not user.view and not isinstance(user, Insert):
-            continue
-        number = user.takes_elements(value) or isinstance(user, (If, StateStore))
-        if not number and not (isinstance(user, Insert) and user.x is not value):
-            return True
-    return False
+    if single and isinstance(user, Operator) and not user.view and not isinstance(user, Insert):
+        return False
+    number = user.takes_elements(value) or isinstance(user, (If, StateStore))
+    return not number and not (isinstance(user, Insert) and user.x is not value)
 
 
 _PUTS: dict[type[Op], Callable[[Any, Assignment], None]] = {
