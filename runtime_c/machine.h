@@ -65,8 +65,9 @@
 /* -fsingle-precision-constant changes constants of type double. */
 typedef char oic_constants_are_double[sizeof(0.1) == sizeof(double) ? 1 : -1];
 
-/* gcc's own C (-std=gnu11, or no -std) makes one operation of a product and a sum where nothing forbids it. */
-#if defined(__GNUC__) && !defined(__clang__) && !defined(__STRICT_ANSI__)
+/* gcc makes one operation of a product and a sum where nothing forbids it: in its own C (-std=gnu11, or no -std), and in any
+   with -ffp-contract=fast.  Buffers of several types share the arena. */
+#if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("fp-contract=off", "no-strict-aliasing") /* as the Makefile has it */
 #endif
 

@@ -51,7 +51,7 @@ SHOWN = {
 # Of clang, which shows these by no macro; and what every build has, left out.
 HARMLESS = {
     "clang": "-O2 -march=native -funsafe-math-optimizations -ffp-contract=fast -fstrict-aliasing",
-    "gcc": "-O2 -march=native -ffp-contract=fast -fstrict-aliasing",
+    "gcc": "-O2 -march=native -ffp-contract=fast -fstrict-aliasing -frounding-math",
 }
 OPERATORS = "exp sigmoid silu tanh erf gelu softmax softplus sin cos log layer_norm rms_norm matmul attention cast"
 
@@ -137,6 +137,22 @@ def test_nothing_is_contracted_without_the_makefile(compiler: str, standard: str
         pytest.skip(f"no C library for {name}")
     assert done.returncode == 0, done.stderr[:500]
     assert re.search(r"mulss|vmul", done.stdout) and not re.search(r"vfn?m(add|sub|a|s)", done.stdout)
+
+
+@pytest.mark.parametrize("standard", ["c99", "gnu17"])
+@pytest.mark.parametrize("compiler", ["gcc -mfma", "aarch64-linux-gnu-gcc", "arm-none-eabi-gcc -mcpu=cortex-m7 -mfloat-abi=hard"])
+def test_gcc_is_told_by_the_code_what_code_means(compiler: str, standard: str, tmp_path: Path) -> None:
+    """Whatever is said before it: the assembly is that of the Makefile's options."""
+    oic.Synthesizer(oic.parse(ATTENTION, "attend"), target="freestanding", numerics="separate").emit(tmp_path)
+    name, *machine = compiler.split()
+    texts = []
+    for said in (MEANING, ("-ffp-contract=fast", "-fstrict-aliasing", "-fno-math-errno")):
+        done = called(name, " ".join(machine), f"-std={standard}", "-O2", *said, "-S", "-o", "-", str(tmp_path / "attend.c"))
+        if "No such file" in done.stderr:
+            pytest.skip(f"no C library for {name}")
+        assert done.returncode == 0, done.stderr[:500]
+        texts.append(done.stdout)
+    assert texts[0] == texts[1]
 
 
 @pytest.mark.parametrize("target", ["aarch64-linux-gnu", "x86_64-linux-gnu"])
