@@ -34,6 +34,12 @@ def norms() -> list[Case]:
         x, gamma = real((2, 40), name), real((40,))
         found.append(Case(RmsNorm, [x, gamma], {"eps": 1e-6}))
         found.append(Case(LayerNorm, [x, gamma, real((40,))], {"eps": 1e-6}))
+    for name, ends in {"f32": (-46, 36), "bf16": (-41, 36), "f64": (-324, 306)}.items():  # squares beyond the type computed in
+        with np.errstate(over="ignore"):
+            x = (RNG.normal(size=(64, 37)) * 10.0 ** np.linspace(*ends, 64)[:, None]).astype(dtypes.ALL[name].np)
+        for eps in (1e-5, 0.0):
+            found.append(Case(RmsNorm, [x, real((37,), name)], {"eps": eps}))
+            found.append(Case(LayerNorm, [x, real((37,), name), real((37,), name)], {"eps": eps}))
     found.append(Case(LayerNorm, [1000 + real((2, 100)), real((100,)), None], {"eps": 1e-5}))
     found.append(Case(LayerNorm, [real((2, 3, 5)), real((3, 5)), real((3, 5))], {"eps": 1e-5, "axes": [-2, -1]}))
     found.append(Case(RmsNorm, [real((0, 5)), real((5,))], {"eps": 1e-5}))

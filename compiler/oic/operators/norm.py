@@ -40,7 +40,9 @@ class LayerNorm(Operator, name="layer_norm"):
     result       the type of x
 
     Two passes: the mean, then the variance about it, in f32 (f64 for f64); rounded once; error at most
-    8·ε·((max|x|/√(variance+eps) + 1)·|gamma| + |y|) + ε·|beta|.
+    8·ε·((max|x|/√(variance+eps) + 1)·|gamma| + |y|) + ε·|beta|.  Where Σ(x - mean)² leaves the range of f32
+    (3.4e38: elements from about 1.8e19/√n on) the result is beta, where Σ|x| does, that or NaN, and a variance + eps
+    below 1e-38 is as inexact as subnormal numbers are.
     Source: PyTorch, `layer_norm`.
     """
 
@@ -73,8 +75,8 @@ class LayerNorm(Operator, name="layer_norm"):
     def reference(self, x: Array, gamma: Array, beta: Array | None = None) -> Array:
         axes = tuple(a % x.ndim for a in self.axes)
         wide = x.astype(np.float64)
-        centred = wide - mean(wide, axes)
-        spread = np.sqrt(mean(centred**2, axes) + as_computed(self.eps, self.x.dtype))
+        centred = wide - mean(wide, axes, self.x.dtype)
+        spread = np.sqrt(mean_square(centred, axes, self.x.dtype) + as_computed(self.eps, self.x.dtype))
         y = centred / spread * gamma.astype(np.float64)
         return y if beta is None else y + beta.astype(np.float64)
 
@@ -85,7 +87,8 @@ class LayerNorm(Operator, name="layer_norm"):
         # The mean's own error moves every element: it is relative to the largest x, not to y.
         spread = np.sqrt(wide.var(axes, keepdims=True) + float(as_computed(self.eps, self.x.dtype)))
         largest = np.abs(wide).max(axes, keepdims=True, initial=0.0)
-        unit = 8 * (largest / spread + 1) * np.abs(real(gamma))
+        unit = 8 + coarse(spread**2, self.x.dtype) / epsilon(self.x.dtype)
+        unit = unit * (largest / spread + 1) * np.abs(real(gamma))
         more = 0.0 if beta is None else np.abs(real(beta))
         return rounded(y, epsilon(self.x.dtype) * (unit + 8 * np.abs(real(y)) + more), self.x.dtype)
 
@@ -112,7 +115,8 @@ class RmsNorm(Operator, name="rms_norm"):
     eps      added to the mean square
     result   the type of x
 
-    In f32 (f64 for f64), rounded once; error at most 4·ε·|y|.
+    In f32 (f64 for f64), rounded once; error at most 4·ε·|y|.  Where Σx² leaves the range of f32 (3.4e38: elements
+    from about 1.8e19/√n on) the result is 0; a mean square + eps below 1e-38 is as inexact as subnormal numbers are.
     Source: Zhang and Sennrich, Root Mean Square Layer Normalization, 2019; PyTorch, `rms_norm`.
     """
 
@@ -137,11 +141,13 @@ class RmsNorm(Operator, name="rms_norm"):
 
     def reference(self, x: Array, gamma: Array) -> Array:
         wide = x.astype(np.float64)
-        square = mean(wide * wide, (-1,)) + as_computed(self.eps, self.x.dtype)
+        square = mean_square(wide, (-1,), self.x.dtype) + as_computed(self.eps, self.x.dtype)
         return wide / np.sqrt(square) * gamma.astype(np.float64)
 
     def tolerance(self, y: Array, *inputs: Any) -> Array:
-        return rounded(y, 4 * epsilon(self.x.dtype) * np.abs(real(y)), self.x.dtype)
+        square = mean_square(real(inputs[0]), (-1,), self.x.dtype) + float(as_computed(self.eps, self.x.dtype))
+        unit = 4 * epsilon(self.x.dtype) + coarse(square, self.x.dtype)
+        return rounded(y, unit * np.abs(real(y)), self.x.dtype)
 
     def _args(self) -> KernelArgs:
         sizes = {"outer": dims.product(self.x.shape[:-1]), "n": self.x.shape[-1]}
@@ -290,9 +296,25 @@ def shifted_sum(x: Any, axis: int) -> tuple[Array, Array]:
     return shifted, np.exp(shifted).sum(axis, keepdims=True)
 
 
-def mean(x: Array, axes: tuple[int, ...]) -> Array:
+def mean(x: Array, axes: tuple[int, ...], dtype: DType) -> Array:
     """The mean over axes, which are kept with size 1; of nothing NaN."""
-    return np.asarray(x.sum(axes, keepdims=True) / np.float64(math.prod(x.shape[a] for a in axes)))
+    return ranged(ranged(x.sum(axes, keepdims=True), dtype) / np.float64(math.prod(x.shape[a] for a in axes)), dtype)
+
+
+def mean_square(x: Array, axes: tuple[int, ...], dtype: DType) -> Array:
+    """The mean of the squares over axes."""
+    return mean(ranged(x * x, dtype), axes, dtype)
+
+
+def coarse(square: Any, dtype: DType) -> Array:
+    """The relative error of a mean square in the type computed in, whose subnormal numbers have one unit."""
+    return np.asarray(dtype.computed.smallest / np.maximum(square, dtype.computed.smallest))
+
+
+def ranged(x: Array, dtype: DType) -> Array:
+    """Numbers in f64 that lie beyond the range of the type computed in, or below its normal numbers, as it has them."""
+    held = as_computed(x, dtype).astype(np.float64)
+    return np.where(np.isfinite(held) & (np.abs(x) >= dtype.computed.smallest / dtype.computed.spacing), x, held)
 
 
 def require_eps(op: LayerNorm | RmsNorm | BatchNorm) -> None:
