@@ -477,6 +477,19 @@ def test_sizes_come_from_all_their_sources() -> None:
     assert slugs(text) == ["size-missing", "size-missing", "missing-model-tensor", "size-missing"]  # D, E, w, ctx
 
 
+@pytest.mark.parametrize("amount", ["{}", "n * ({})", "N * ({})", "({}) + N", "n + ({})"])
+@pytest.mark.parametrize("word", ["increment", "decrement"])
+def test_no_number_is_made_that_does_not_fit_64_bits(word: str, amount: str) -> None:
+    """The negative of the least of them, and what is subtracted where it is negative; sizes take it as it is."""
+    head = "dynamic { n: i64; x: f32[N] @max(N=4); } volatile { y: f32[N]; } persistent { s: i64; } "
+    step = f"cache.{word} {amount.format('0 - 9223372036854775807 - 1')} s;"
+    text = f"{head} block entry {{ op relu(x) >> y; {step} return; }}"
+    if "n" in amount or word == "decrement":
+        assert slugs(text) == ["size-range"]
+    else:
+        compiled(text)
+
+
 def test_a_variable_that_is_no_integer_is_told_of_once() -> None:
     """Where it is first used as one; another of the same name and type is another variable."""
     text = """

@@ -39,16 +39,16 @@ def evaluate(
     """
     match expr:
         case s.Int(value):
-            return _within(value, expr.span)
+            return within(value, expr.span)
         case s.Name():
-            return _within(lookup(expr), expr.span)
+            return within(lookup(expr), expr.span)
         case s.Unary(operand):
-            return _within(-evaluate(operand, lookup, divide), expr.span)
+            return within(-evaluate(operand, lookup, divide), expr.span)
         case s.Binary(op, left, right):
             a, b = (evaluate(side, lookup, divide) for side in (left, right))
             if op in "/%":
                 return (divide or exactly)(expr, a, b)
-            return _within(a + b if op == "+" else a - b if op == "-" else a * b, expr.span)
+            return within(a + b if op == "+" else a - b if op == "-" else a * b, expr.span)
     raise AssertionError(expr)
 
 
@@ -65,12 +65,12 @@ def exactly(node: s.Binary, a: Dim, b: Dim) -> Dim:
     return dims.floor_div(a, b)
 
 
-def _within(value: Dim, span: Span) -> Dim:
-    """The value, whose known parts fit 64 bits."""
+def within(value: Dim, span: Span | None) -> Dim:
+    """The value, whose known parts fit 64 bits.  Raises Refused."""
     parts = [c for _, c in value.terms] if isinstance(value, Expr) else [value]
     if all(LOW <= part <= HIGH for part in parts):
         return value
-    raise refused("size-range", f"'{span.text}' does not fit 64 bits", span)
+    raise refused("size-range", f"'{span.text if span else value}' does not fit 64 bits", span)
 
 
 def eval_dim(expr: s.Expr, env: Mapping[str, int]) -> int:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from oic.check.binding import Binding
 from oic.check.report import refused
-from oic.check.sizes import HIGH
+from oic.check.sizes import HIGH, within
 from oic.diagnostics import Span
 from oic.ir import dims, index
 from oic.ir.core import Block, Op, Value
@@ -80,7 +80,8 @@ class IndexBuilder:
         return found
 
     def value(self, dim: Dim, span: Span | None = None) -> Value:
-        """An integer expression as an index value."""
+        """An integer expression as an index value.  Raises Refused."""
+        within(dim, span)  # the negative of what fits may not
         return self.once(dim, lambda: self._sum(dim, span) if self.size(dim) is None else self.emit_size(dim))
 
     def _sum(self, dim: Dim, span: Span | None) -> Value:
@@ -92,7 +93,7 @@ class IndexBuilder:
         total: Value | None = None
         for atoms, c in sorted(dim.terms, key=lambda t: t[1] < 0):
             factors: list[Atom | int] = [*atoms, abs(c)] if abs(c) != 1 or not atoms else [*atoms]
-            product = reduce(times, map(self._factor, factors))
+            product = reduce(times, (self._factor(factor, span) for factor in factors))
             if total is None and c < 0:
                 total = self.value(0)
             make = index.IndexAdd if c > 0 else index.IndexSub
@@ -100,10 +101,10 @@ class IndexBuilder:
         assert total is not None
         return total
 
-    def _factor(self, factor: Atom | int) -> Value:
+    def _factor(self, factor: Atom | int, span: Span | None) -> Value:
         """A factor of a term as an index value."""
         if isinstance(factor, int):
-            return self.value(factor)
+            return self.value(factor, span)
         own = self.atoms.get(factor.name) if isinstance(factor, Extent) else None
         return own if own is not None else self.value(Expr((((factor,), 1),)))
 
