@@ -22,6 +22,7 @@ import pytest
 
 import oic
 from oic import dtypes
+from oic.ir.core import Block
 
 TEXT = """\
 dynamic    { x: f32[N, D] @max(N=4); at: i32; nibbles: i4[3]; }
@@ -319,6 +320,24 @@ def test_reset(ex: oic.Executor) -> None:
         ex.step()
     again = ex.step(x=X)
     assert all(np.array_equal(again[name], first[name]) for name in first)
+
+
+def test_another_session_asks_nothing_of_the_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What its steps need was found as the library was built; opening one of many takes what C takes."""
+    text = (
+        "dynamic { x: f32[N] @max(N=4); } volatile { y: f32[?]; } persistent { s: f32[4] @init(2.0); } "
+        "block entry { op exp(x) >> y; op relu(y) >> y; return; }"
+    )
+    program = oic.Synthesizer(oic.parse(text)).build()
+
+    def walked(block: Block) -> Any:
+        raise AssertionError("the module is walked")
+
+    for name in ("all_ops", "walk"):
+        monkeypatch.setattr(Block, name, walked)
+    with program.make_executor() as session:
+        session.step(x=np.float32([0, 0]))
+        assert session.fetch("y").tolist() == [1, 1] and session.fetch("s").tolist() == [2] * 4
 
 
 def test_save_and_load(backend: Any, ex: oic.Executor) -> None:

@@ -15,6 +15,7 @@ from oic.ir.control import Func
 from oic.ir.core import Op, Value
 from oic.ir.dims import Extent
 from oic.ir.grouping import by_key
+from oic.ir.liveness import tensors
 from oic.ir.module import Module
 from oic.ir.ranges import Ranges
 from oic.ir.state import COUNTS, StateLoad
@@ -135,12 +136,14 @@ class EntryMember:
 
     value  the body's argument, or what it gives
     sizes  of an output the member for its shape, "" where that is static
+    fits   memory of the size that an output has after a step has room for every value that is computed there
     """
 
     name: str
     member: str
     value: Value
     sizes: str = ""
+    fits: bool = True
 
     @property
     def type(self) -> TensorType:
@@ -158,6 +161,13 @@ class Signature:
     outputs: tuple[EntryMember, ...]
 
 
+def _computed_as_others(func: Any) -> set[str]:
+    """The outputs in whose memory values of other types are computed."""
+    types = dict(zip(func.outputs, (value.type for value in func.returned), strict=True))
+    placed = [(v.place.buffer, v.type) for v in tensors(func.body) if v.place is not None and v.place.space == "output"]
+    return {buffer for buffer, type_ in placed if type_ != types.get(buffer)}
+
+
 def signature(unit: Unit, func: Any) -> Signature:
     """The inputs, extents and outputs of an entry."""
     members = NameScope()
@@ -165,11 +175,11 @@ def signature(unit: Unit, func: Any) -> Signature:
     taken = sorted(dims.extents(d for arg in func.body.args for d in arg.shape))
     extents = tuple((e, members.unique(e.name)) for e in taken)
     members = NameScope()
-    outputs = []
+    outputs, others = [], _computed_as_others(func)
     for name, value in zip(func.outputs, func.returned, strict=True):
         member = members.unique(name)
         sizes = "" if value.tensor.static else members.unique(f"{member}_shape")
-        outputs.append(EntryMember(name, member, value, sizes))
+        outputs.append(EntryMember(name, member, value, sizes, value.tensor.static or name not in others))
     return Signature(func.symbol, unit.names.entries[func.symbol].function, tuple(inputs), extents, tuple(outputs))
 
 

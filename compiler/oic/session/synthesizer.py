@@ -28,7 +28,7 @@ from oic.library.emit import Files, LibrarySpec, emit
 from oic.operators.fused import around
 from oic.operators.refusal import refusal, refused_by
 from oic.reference.fetch import logical
-from oic.reference.state_storage import storages, zeros
+from oic.reference.state_storage import StateStorage, storages, zeros
 from oic.resources import runtime_dir
 from oic.session.executor import Executor, Record
 from oic.session.interface import Interface
@@ -103,7 +103,7 @@ class CompiledExecutor(Executor):
         self._module, self._entry = unit.module, ""
         self._require(self._function("open_as")(self._session, path, threads, library.fingerprint))
         self._calls = {e.face.symbol: _Call(self, e.face) for e in library.files.model.entries}
-        self._storages = storages(self._module, self._memory())
+        self._storages: dict[str, StateStorage] = {}  # once the state is looked at
         # What a profiling build counts, a row each place: ticks, runs, bytes read and written, operations.
         self._counted: Array | None = None
         if unit.places:
@@ -222,6 +222,7 @@ class CompiledExecutor(Executor):
         made += [{name: all_[n, ...] for name, all_, _ in kept} for n in range(count)]
 
     def _fetch_state(self, name: str) -> Array:
+        self._storages = self._storages or storages(self._module, self._memory())
         return logical(name, self._storages)
 
     def _reset(self) -> None:
@@ -308,7 +309,7 @@ class _Call:
     """One entry's function with its structures, made once and filled for every step."""
 
     def __init__(self, executor: CompiledExecutor, face: Signature) -> None:
-        library, module = executor.library, executor._module
+        library = executor.library
         self.ffi, self.face = library.ffi, face
         self.cast, self.void = self.ffi.cast, self.ffi.typeof("void *")
         entry = next(e for e in library.files.model.entries if e.face is face)
@@ -322,8 +323,8 @@ class _Call:
                                         for axis, d in enumerate(i.value.shape) if dims.atom(d) == extent))
             for extent, member in face.extents
         ]  # fmt: skip
-        body, known = module.function(face.symbol).body, {extent for extent, _ in face.extents}
-        self.slots = [_Slot(o, _fits(body, o), dims.extents(o.type.shape) <= known) for o in face.outputs]
+        known = {extent for extent, _ in face.extents}
+        self.slots = [_Slot(o, dims.extents(o.type.shape) <= known) for o in face.outputs]
         self.kept: list[Array] = []
         # What the inputs of the last step were, all of whose checks are of their types: their members, and where it
         # read them, None: where the caller has them.  None where there is more to check, or an output's size is known
@@ -370,9 +371,9 @@ class _Slot:
     gets, unless it is small.  Otherwise the maximum is kept.  Of what is kept the caller gets a copy.
     """
 
-    def __init__(self, output: EntryMember, fits: bool, known: bool) -> None:
+    def __init__(self, output: EntryMember, known: bool) -> None:
         self.output, self.type = output, output.type
-        self.whole = not output.type.dtype.packed and fits and known
+        self.whole = not output.type.dtype.packed and output.fits and known
         self.small = output.type.nbytes <= SMALL
         self.room: Array | None = None
 
@@ -410,15 +411,6 @@ def _stored(array: Array, input_: EntryMember) -> Array:
     dtype = input_.value.dtype
     data = dtypes.pack(array, dtype) if dtype.packed else np.ascontiguousarray(array)
     return data if data.size else np.zeros(8, np.uint8)
-
-
-def _fits(body: Any, output: EntryMember) -> bool:
-    """An output of the size that it has after a step has room for every value that is computed there."""
-    if output.type.static:
-        return True
-    values = (value for op in body.all_ops() for value in (*op.results, *(a for b in op.regions for a in b.args)))
-    places = [(value.place, value.tensor) for value in values if value.place is not None]
-    return all(t == output.type for place, t in places if place.space == "output" and place.buffer == output.name)
 
 
 def _at(module: Module, entry: str, line: int, column: int) -> list[Op]:
