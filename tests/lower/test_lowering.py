@@ -741,6 +741,21 @@ def test_destinations_take_the_shape_of_a_read() -> None:
     assert warned(text) == ["takes-shape"] * 3
 
 
+def test_channels_of_a_batch_norm_that_may_be_either_axis_are_a_warning() -> None:
+    """[C, H, W] with H = C is a [B, C, L] too; not where an axis is said, none is as long, or both are one channel."""
+
+    def of(sizes: str, channels: str, more: str = "") -> list[str]:
+        return warned(
+            f"dynamic {{ x: f32[{sizes}]; g: f32[{channels}]; }} volatile {{ y: f32[{sizes}]; }} "
+            f"block entry {{ op batch_norm(x, g, g, g, g{more}) >> y; return; }}"
+        )
+
+    assert of("3, 3, 5", "3") == of("4, 4", "4") == ["op-axis"]
+    for sizes, channels, more in (("3, 3, 5", "3", ", channel=0"), ("3, 3, 5", "3", ", channel=1"), ("3, 3, 5, 5", "3", ""),
+                                  ("2, 3, 5", "3", ""), ("1, 1, 5", "1", "")):  # fmt: skip
+        assert of(sizes, channels, more) == []
+
+
 def test_negative_ends_count_from_the_count_before_the_access() -> None:
     text = """dynamic { i: i32; e: i32; } volatile { y: i64[?]; v: i64; } persistent { s: i64;
       K(l, t): i64 @table; }

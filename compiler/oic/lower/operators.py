@@ -154,6 +154,8 @@ def _build(
             given = next((node for node in call.operands if node.span == span), None)
             about = f.variable(given) if isinstance(given, s.Access) else None
             raise refused(error.slug, error.message, span, about, hint=error.hint) from None
+    if (guess := op.unsaid(fields)) is not None:
+        f.refuse(Diagnostic(guess.slug, guess.message, where[guess.where or ""], hint=guess.hint, severity="warning"))
     parts, values = op.expanded() or ([op], op.results)
     for value, result in zip(values, call.results):
         value.hint = variable.name if (variable := f.instance.variable(result)) is not None else ""

@@ -208,6 +208,10 @@ class Operator(Op):
         """Ops to be put before this one that refuse data it must not see (ids out of range)."""
         return range_checks(self, self.operands[0].dtype, *self.numbers) if self.numbers else []
 
+    def unsaid(self, given: Collection[str]) -> OpError | None:
+        """A warning about a setting that is not among those given, where its default is a guess."""
+        return None
+
     def operations(self) -> Dim:
         """Additions and multiplications of a run; where there are no products, one for each element."""
         first = next((v.tensor for v in self.operands if isinstance(v.type, TensorType)), self.results[0].tensor)

@@ -6,6 +6,7 @@ Kernels see (outer, n, inner): n elements `inner` apart, for each of outer × in
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -164,7 +165,7 @@ class BatchNorm(Operator, name="batch_norm"):
     x                       [.., C, L…] float; `channel` counts C from the first axis
     gamma, beta, mean, var  [C], x's dtype
     eps                     added to the variance
-    channel                 axis of C: 1 in [B, C, L…], 0 in [C, L…]
+    channel                 axis of C: 1 in [B, C, L…], 0 in [C, L…]; a warning where neither is given and either fits
     result                  the type of x
 
     In f32 (f64 for f64), rounded once; error at most 6·ε·((|x| + |mean|)/√(var+eps)·|gamma| + |beta|).
@@ -197,6 +198,13 @@ class BatchNorm(Operator, name="batch_norm"):
             self.require_same_dtype("x", where)
             self.require_shape(where, [self.x.shape[axis]])
         return [self.x.type]
+
+    def unsaid(self, given: Collection[str]) -> OpError | None:
+        first, *rest = self.x.shape
+        if "channel" in given or len(rest) not in (1, 2) or rest[0] != first or first == 1:
+            return None
+        fact = f"axis 1 of {self.x.type} is taken for the channels, and axis 0 is as long"
+        return OpError("op-axis", fact, "x", hint="channel=1 says that it is meant, channel=0 that the other one is")
 
     def reference(self, x: Array, gamma: Array, beta: Array, mean: Array, var: Array) -> Array:
         shape = (-1,) + (1,) * (x.ndim - 1 - self.channel % x.ndim)
