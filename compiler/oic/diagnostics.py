@@ -12,7 +12,7 @@ import difflib
 import textwrap
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -28,7 +28,7 @@ class Source:
     """One text and the name it is shown under."""
 
     name: str
-    text: str
+    text: str = field(repr=False)  # of which every span would print the whole
 
     @cached_property
     def line_starts(self) -> list[int]:

@@ -10,11 +10,10 @@ A longer campaign is `python -m tests.fuzz.campaign --count N --seed S`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
+from hypothesis.vendor.pretty import pretty
 
 from oic.driver import Program
 from oic.ir.liveness import Liveness
@@ -35,13 +34,11 @@ FIXED = settings(
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
 class Case:
-    """A graph, and the seed of its steps."""
+    """A graph, and the seed of its steps.  No dataclass: of one hypothesis prints the fields, whatever its repr."""
 
-    seed: int
-    text: str
-    program: Program
+    def __init__(self, seed: int, text: str, program: Program) -> None:
+        self.seed, self.text, self.program = seed, text, program
 
     def __repr__(self) -> str:
         return f"seed {self.seed}"
@@ -61,6 +58,15 @@ def cases(draw: st.DrawFn) -> Case:
     assume(program is not None)
     assert program is not None
     return Case(seed, text, program)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_printed_of_a_failure_is_short(seed: int) -> None:
+    """hypothesis prints what it gave, pytest what functions were given: a program was 260 MB of text, or all memory."""
+    text, program = program_of(seed, Options(statements=30, depth=3, extents=True, consumers=True, entries=2))
+    assert program is not None
+    assert len(pretty(Case(seed, text, program))) < 100
+    assert len(repr(program)) + len(repr(program.planned)) < 4_000_000
 
 
 @settings(FIXED, max_examples=25)

@@ -54,9 +54,9 @@ class BlockInstance:
     caller: Span | None
     depth: int
     lenient: bool
-    meanings: Meanings = field(default_factory=dict)
-    uses: dict[int, Uses] = field(default_factory=dict)
-    runs: dict[int, tuple[BlockInstance | None, ...]] = field(default_factory=dict)
+    meanings: Meanings = field(default_factory=dict, repr=False)
+    uses: dict[int, Uses] = field(default_factory=dict, repr=False)
+    runs: dict[int, tuple[BlockInstance | None, ...]] = field(default_factory=dict, repr=False)
 
     def variable(self, node: s.Name | s.Access | s.Declaration) -> Variable | None:
         """The variable that a name or an access means, or an `assign` declares, if there is one."""

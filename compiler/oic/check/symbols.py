@@ -46,7 +46,7 @@ class Variable:
     scalar: Any = None
     members: dict[tuple[int, ...], str] = field(default_factory=dict)
     counts: tuple[int, ...] = ()
-    accesses: list[CacheAccess] = field(default_factory=list)
+    accesses: list[CacheAccess] = field(default_factory=list, repr=False)
 
     @property
     def name(self) -> str:
