@@ -42,7 +42,7 @@ class BatchGraph(DecoderGraph):
             *self._tables("l, b, t", "l=L, b=B, t=T"),
         ]
 
-    def outputs(self) -> list[str]:
+    def _outputs(self) -> list[str]:
         return [
             "logits: f32[B, N, vocab]; // row i of each follows tokens[.., i]",
             "next: i64[B, N];",
@@ -72,7 +72,7 @@ class BatchGraph(DecoderGraph):
         body.add(f"transfer {part} >> x[b..b + 1, 0..n];")
         to.nest("loop placed (b in 0..B)", body.lines)
 
-    def last(self, to: BlockText) -> None:
+    def _last(self, to: BlockText) -> None:
         to.assign("y", "f32[B, D]")
         to.assign("n", "i32[1]")
         body = BlockText("", declared=set(to.declared))

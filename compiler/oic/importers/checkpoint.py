@@ -152,6 +152,12 @@ class Checkpoint:
         """The refusal of a feature that no graph is written for."""
         return fail("import-unsupported", f"{self.model.name}: '{key}' is {value!r}", hint=f"supported: {supported}")
 
+    def misshapen(self, what: str, shapes: Mapping[str, tuple[int, ...]], supported: str) -> OicError:
+        """The refusal of tensors that no model of a kind has."""
+        found = ", ".join(f"{name} {list(shape)}" for name, shape in shapes.items())
+        message = f"{self.model.name}: shapes of no {what}: {found}"
+        return fail("import-unsupported", message, hint=f"supported: {supported}")
+
     def require(self, key: str, value: Any, *good: Any) -> None:
         """Refuse a value that is none of the supported ones."""
         if value not in good:

@@ -1,4 +1,4 @@
-"""The graph of a decoder."""
+"""The graph of a decoder: one entry for any number of tokens, one that leaves out all logits but the last."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
+from typing import ClassVar
 
 import numpy as np
 
 from oic.importers.decoder import Decoder, Layer, Matrix, Norm, RotaryEmbedding
 from oic.importers.text import BlockText, number, source
-from oic.importers.token_graph import TokenGraph
+from oic.importers.writer import Writer
 
 F32, Q8 = "f32", "q8"
 CACHES = {F32: "f32", "f16": "f16", "bf16": "bf16", Q8: "i8"}
@@ -23,9 +24,10 @@ INVERSE = "inverse_of_layer"
 
 
 @dataclass(kw_only=True)
-class DecoderGraph(TokenGraph):
-    """A decoder's graph while it is written."""
+class DecoderGraph(Writer):
+    """A decoder's graph while it is written; `rows` are the sizes before those of a token."""
 
+    rows: ClassVar[str] = "N"
     model: Decoder
 
     def text(self, name: str) -> str:
@@ -33,11 +35,11 @@ class DecoderGraph(TokenGraph):
         m = self.model
         kinds = list(dict.fromkeys(m.layers))
         names = _names(kinds) if len(kinds) > 1 else {}
-        blocks = [*self.entries(), self._decoder(names)]
+        blocks = [*self._entries(), self._decoder(names)]
         blocks += [self._layer(kind, name) for kind, name in names.items()]
         sections = {
             "sizes": self._sizes(), "dynamic": self._inputs(), "constant": self.constants, "persistent": self._state(),
-            "volatile": self.outputs(),
+            "volatile": self._outputs(),
         }  # fmt: skip
         return source(name, f"{m.family}: {'; '.join(m.features())}", sections, blocks)
 
@@ -70,9 +72,18 @@ class DecoderGraph(TokenGraph):
             lines += [f"{name}_scale({indices}): f32[Hk] @table @fixed({sizes});" for name in "KV"]
         return lines
 
+    def _outputs(self) -> list[str]:
+        return [
+            "logits: f32[N, vocab]; // row i follows tokens[i]",
+            "next: i64[N];",
+            "last_logits: f32[1, vocab];",
+            "last: i64[1];",
+        ]
+
     # -- statements
 
-    def embedding(self, to: BlockText) -> None:
+    def _embedding(self, to: BlockText) -> None:
+        """x = what the first layer reads of the tokens."""
         m = self.model
         self.lookup(to, m.embed, "tokens", "x", scale=m.embed_scale)
         if m.positions is not None:
@@ -85,7 +96,8 @@ class DecoderGraph(TokenGraph):
         to.define("place", "f32[N, D]", f"op slice({places}, axis=0, start=pos, end=pos + N)")
         to.add("op add(x, place) >> x;")
 
-    def head(self, to: BlockText, x: str, logits: str) -> None:
+    def _head(self, to: BlockText, x: str, logits: str) -> None:
+        """The logits of x."""
         m = self.model
         name, head = ("embed", Matrix(m.embed)) if m.head is None else ("head", m.head)
         self.product(to, head, name, x, logits, "D", "vocab")
@@ -94,7 +106,27 @@ class DecoderGraph(TokenGraph):
             for line in (f"div({logits}, {cap})", f"tanh({logits})", f"mul({logits}, {cap})"):
                 to.add(f"op {line} >> {logits};")
 
+    def _last(self, to: BlockText) -> None:
+        """y = what the head reads of the last token."""
+        to.define("y", "f32[1, D]", "op slice(x, axis=0, start=N - 1, end=N)")
+
     # -- blocks
+
+    def _entries(self) -> list[BlockText]:
+        """Both; the block `decoder` makes of the tokens what the head reads, x."""
+        whole = BlockText("block entry", "Logits of every token.")
+        last = BlockText("block prefill @entry", "The same, with the logits of the last token alone: for prompts.")
+        for block in (whole, last):
+            block.assign("x", f"f32[{self.rows}, D]")
+            block.add("branch decoder;")
+        self._embedding(BlockText(""))  # declares its constants first
+        self._head(whole, "x", "logits")
+        self._last(last)
+        self._head(last, "y", "last_logits")
+        for block, logits, chosen in ((whole, "logits", "next"), (last, "last_logits", "last")):
+            block.add(f"op argmax_axis({logits}, axis=-1) >> {chosen};")
+            block.add("return;")
+        return [whole, last]
 
     def _before(self, to: BlockText) -> None:
         """What is refused before anything is computed."""
@@ -108,7 +140,7 @@ class DecoderGraph(TokenGraph):
         m = self.model
         block = BlockText("block decoder", "From tokens to what the head reads, x; keys and values go into the cache.")
         self._before(block)
-        self.embedding(block)
+        self._embedding(block)
         if names:
             for lines in _loops([names[layer] for layer in m.layers]):
                 block.lines += lines
