@@ -133,8 +133,7 @@ def loaded(data: Array, dtype: DType, shape: tuple[int, ...], outer: int) -> Arr
     """The array of this shape from the bytes of `stored`."""
     members, inner = math.prod(shape[:outer]), math.prod(shape[outer:])
     width = _up(inner, 8 // dtype.bits) if dtype.packed else inner
-    flat = dtypes.unpack(data, dtype, members * width).reshape(members, width)
-    return flat[:, :inner].reshape(shape)
+    return dtypes.unpack(data, dtype, members * width).reshape(members, width)[:, :inner].reshape(shape)
 
 
 def weights_described(module: Module) -> str:
@@ -146,14 +145,9 @@ def weights_described(module: Module) -> str:
 
 
 def _strides(dtype: DType, shape: tuple[int, ...], outer: int) -> tuple[int, ...]:
-    strides: list[int] = []
-    step = 1
-    for axis in range(len(shape) - 1, -1, -1):
-        if axis == outer - 1 and dtype.packed:
-            step = _up(step, 8 // dtype.bits)
-        strides.append(step)
-        step *= shape[axis]
-    return tuple(reversed(strides))
+    entry = _up(math.prod(shape[outer:]), 8 // dtype.bits if dtype.packed else 1)
+    table = (entry * math.prod(shape[axis + 1 : outer]) for axis in range(outer))
+    return (*table, *(math.prod(shape[axis + 1 :]) for axis in range(outer, len(shape))))
 
 
 def _up(value: int, to: int) -> int:

@@ -238,19 +238,13 @@ def _taken_over(value: Value) -> Value | None:
     op = value.op
     if op is None or op.view or isinstance(op, (For, If, Parallel, Copy)):
         return None
-    return next(
-        (v for v in op.operands if isinstance(v.type, TensorType) and _shared(v, value)), None
-    )
+    return next((v for v in op.operands if isinstance(v.type, TensorType) and _shared(v, value)), None)
 
 
 def _handed_to(value: Value, live: Liveness) -> Value | None:
     """The loop argument, or the result of a branch, that a value is computed in the memory of."""
-    for seen in live.views(value):
-        for user in live.users(seen):
-            for target in _targets(user, seen):
-                if _shared(target, value):
-                    return target
-    return None
+    uses = ((user, seen) for seen in live.views(value) for user in live.users(seen))
+    return next((target for use in uses for target in _targets(*use) if _shared(target, value)), None)
 
 
 def _targets(user: Op, value: Value) -> Iterator[Value]:

@@ -12,6 +12,7 @@ from bisect import insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -131,18 +132,12 @@ def sections(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return list(zip(first, last, strict=True))
 
 
-def connected(spans: Sequence[tuple[int, int]]) -> Iterator[list[int]]:
+def connected(spans: Sequence[tuple[int, int]]) -> list[list[int]]:
     """Indices of ranges that overlap, directly or through others; each group by itself, in order of time."""
-    group: list[int] = []
-    end = -1
-    for i in sorted(range(len(spans)), key=lambda i: spans[i]):
-        if spans[i][0] > end and group:
-            yield sorted(group)
-            group = []
-        group.append(i)
-        end = max(end, spans[i][1])
-    if group:
-        yield sorted(group)
+    order = sorted(range(len(spans)), key=spans.__getitem__)
+    ended = accumulate((spans[i][1] for i in order), max, initial=-1)  # before each, the last end of those before it
+    begins = [at for at, (i, end) in enumerate(zip(order, ended)) if spans[i][0] > end]
+    return [sorted(order[first:end]) for first, end in pairwise([*begins, len(order)])]
 
 
 # ---------------------------------------------------------------- orders

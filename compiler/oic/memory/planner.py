@@ -11,6 +11,7 @@ The same buffers get the same offsets, always: effort is limited by steps counte
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -91,14 +92,9 @@ def parts(buffers: Sequence[Buffer]) -> list[tuple[list[int], BufferGroup]]:
     spans = placement.sections([(buffers[i].start, buffers[i].end) for i in some])
     found: list[tuple[list[int], BufferGroup]] = []
     for group in placement.connected(spans):
-        indices = [some[k] for k in group]
-        origin = min(spans[k][0] for k in group)
-        part = BufferGroup(
-            [units(buffers[i]) for i in indices],
-            [spans[k][0] - origin for k in group],
-            [spans[k][1] - origin for k in group],
-        )
-        found.append((indices, part))
+        indices, origin = [some[k] for k in group], min(spans[k][0] for k in group)
+        first, last = ([spans[k][end] - origin for k in group] for end in (0, 1))
+        found.append((indices, BufferGroup([units(buffers[i]) for i in indices], first, last)))
     return sorted(found, key=lambda pair: -pair[1].bound)
 
 
@@ -167,14 +163,9 @@ def _searched(part: BufferGroup, best: Packing, target: int, effort: int) -> tup
 def _large(part: BufferGroup) -> list[int]:
     """The fewest of the largest buffers without which the others would need a fiftieth of the bound."""
     order = sorted(range(len(part.sizes)), key=lambda i: -part.sizes[i])
-    first, last = 1, len(order)
-    while first < last:
-        count = (first + last) // 2
-        if 50 * part.only(order[count:]).bound <= part.bound:
-            last = count
-        else:
-            first = count + 1
-    return sorted(order[:first])
+    counts = range(1, len(order))
+    at = bisect_left(counts, True, key=lambda count: 50 * part.only(order[count:]).bound <= part.bound)
+    return sorted(order[: at + 1])
 
 
 def _priority(part: BufferGroup, number: int, rng: Rng) -> list[int]:

@@ -133,9 +133,8 @@ class Form:
         full = self.counts
         total = HEAD + 8 * len(full)
         for part in self.parts:
-            entries = math.prod(part.entries(full)) * part.entry_bytes(full)
             # Runs are apart by more bytes than the head of one has.
-            total += entries + (8 + RUN if part.table else 0)
+            total += math.prod(part.entries(full)) * part.entry_bytes(full) + (8 + RUN if part.table else 0)
         return total
 
 
@@ -157,10 +156,8 @@ def saved_form(module: Module) -> Form:
         own = [Part(op.symbol, op.symbol, op.type, op.init, table, entry, most)]
         following = f"{op.symbol}.{op.type.table[-1].name}" if op.type.ring else ""
         outer = len(op.type.table) - int(op.type.ring)
-        for symbol, dtype, limit in (
-            (following, dtypes.i64, FARTHEST + 1),
-            (f"{op.symbol}.entry.touched", dtypes.u8, 1),
-        ):
+        beside = (following, dtypes.i64, FARTHEST + 1), (f"{op.symbol}.entry.touched", dtypes.u8, 1)
+        for symbol, dtype, limit in beside:
             if symbol in kept or (graph and symbol and (symbol == following or op.symbol in touched)):
                 type_ = StateType(dtype, (), op.type.table[:outer])
                 counted = limit == 1 and len(table) == 1 and bool(table[0].count) and not own[0].grows
@@ -169,9 +166,7 @@ def saved_form(module: Module) -> Form:
     return Form(_fingerprint(module.name, counts, parts), counts, tuple(parts))
 
 
-def _axes(
-    symbol: str, type_: StateType, kept: set[str], graph: bool
-) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
+def _axes(symbol: str, type_: StateType, kept: set[str], graph: bool) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
     """Table indices and dimensions of an entry: with counts where these are kept, else as long as they can be."""
 
     def axis(index: StateIndex, size: int = 0, fixed: bool = False) -> Axis:

@@ -116,11 +116,7 @@ def apart(a: Box, b: Box, known: Ranges) -> bool:
     """No element is known to be, or may be, in both."""
     if a.whole is not b.whole:
         return True
-    return any(
-        _ends_before(one, other, i, known)
-        for i in range(len(a.lengths))
-        for one, other in ((a, b), (b, a))
-    )
+    return any(_ends_before(a, b, i, known) or _ends_before(b, a, i, known) for i in range(len(a.lengths)))
 
 
 def whole_entries(box: Box) -> bool:

@@ -117,9 +117,8 @@ def reach(value: Value) -> tuple[int, int]:
         return first, first
     if value.place.strides is None:
         return first, first + value.tensor.nbytes
-    strides = [dims.maximum(s) for s in value.place.strides]
-    span = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
-    return first, first + dtype.nbytes(span)
+    strides = map(dims.maximum, value.place.strides)
+    return first, first + dtype.nbytes(1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)))
 
 
 def _coalesced(op: Op) -> None:
@@ -166,9 +165,7 @@ def _unharmed(body: Block, plan: Plan, found: Lives, symbol: str) -> None:
                 raise fault(op, f"results {written!r} and {value!r} share bytes")
             last = last_needed(value, op.block, found)
             if last > at:
-                raise fault(
-                    op, f"{written!r} is written over {value!r}, which is still needed ({symbol})"
-                )
+                raise fault(op, f"{written!r} is written over {value!r}, which is still needed ({symbol})")
             if last == at and not _in_place(op, value, written):
                 raise fault(op, f"{written!r} is written over its operand {value!r}, not in place")
     for at, op, state in found.states:
@@ -228,9 +225,7 @@ def _computed_there(op: StateEntry, held: list[Value], found: Lives, ranges: Ran
                 continue
             over = needed == at and same(box, Box.of(load))
             if not over or not _in_place(writer, value, written):
-                raise fault(
-                    writer, f"{written!r} is computed over {value!r}, which is still needed"
-                )
+                raise fault(writer, f"{written!r} is computed over {value!r}, which is still needed")
 
 
 def _computed_in_part(op: PartEntry, held: list[Value], found: Lives, groups: BufferGroups) -> None:
@@ -258,9 +253,7 @@ def _computed_in_part(op: PartEntry, held: list[Value], found: Lives, groups: Bu
             raise fault(other, "a part is computed in while another is still needed")
 
 
-def _completed(
-    op: StateEntry | PartEntry, held: list[Value], found: Lives
-) -> tuple[list[Value], StateStore | Insert]:
+def _completed(op: StateEntry | PartEntry, held: list[Value], found: Lives) -> tuple[list[Value], StateStore | Insert]:
     """The values computed in a box, and the op that puts there what was computed; no refusal in between."""
     kind = StateStore if isinstance(op, StateEntry) else Insert
     stores = [o for o in op.home.ops if isinstance(o, kind) and o.entry == op.symbol]
@@ -277,8 +270,7 @@ def _completed(
             raise fault(other, "a step may be refused while an entry is computed")
     for at, writer, written in found.writes:
         if written in inside and not first < at < last:
-            what = "is computed before its entry is named, or after it was stored"
-            raise fault(writer, f"{written!r} {what}")
+            raise fault(writer, f"{written!r} is computed before its entry is named, or after it was stored")
     return inside, store
 
 
@@ -288,11 +280,8 @@ def _groups(body: Block, plan: Plan, symbol: str) -> BufferGroups:
     for op in walk(body):
         if isinstance(op, Exchange):
             names = set(op.moves()).union(*(groups.get(name, {}) for name in op.moves()))
-            group = {
-                b.name: (b.offset, b.offset + b.nbytes)
-                for b in plan.space("arena")
-                if b.function == symbol and b.name in names
-            }
+            own = [b for b in plan.space("arena") if b.function == symbol and b.name in names]
+            group = {b.name: (b.offset, b.offset + b.nbytes) for b in own}
             groups |= dict.fromkeys(names, group)
     return groups
 

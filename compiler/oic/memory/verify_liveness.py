@@ -127,12 +127,9 @@ def _still(op: Op, value: Value) -> bool:
 
 def last_needed(value: Value, writer: Block | None, found: Lives) -> int:
     """Last position at which a value is needed on a way that comes through a block."""
-    branches = dict(_branches(writer))
-    uses = found.uses.get(value, [])
-    return max(
-        (at for at, block in uses if all(branches.get(o, r) is r for o, r in _branches(block))),
-        default=found.first[value],
-    )
+    branches, uses = dict(_branches(writer)), found.uses.get(value, [])
+    after = (at for at, block in uses if all(branches.get(o, r) is r for o, r in _branches(block)))
+    return max(after, default=found.first[value])
 
 
 def _branches(block: Block | None) -> Iterator[tuple[Op, Block]]:
