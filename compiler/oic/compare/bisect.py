@@ -73,11 +73,8 @@ def answers(machine: Machine, runs: list[Run]) -> list[dict[str, Array]]:
             outputs, status = {}, error.status
             if machine.broken:  # as before checks are hoisted; what it left behind means nothing
                 machine.load(before)
-        found.append(
-            outputs
-            | {name: machine.fetch_state(name) for name in states}
-            | {"status": np.asarray(status), "saved state": np.frombuffer(machine.save(), np.uint8)}
-        )
+        told = {"status": np.asarray(status), "saved state": np.frombuffer(machine.save(), np.uint8)}
+        found.append(outputs | {name: machine.fetch_state(name) for name in states} | told)
     return found
 
 

@@ -87,18 +87,12 @@ class Verdict:
             return f"DIFFERENT: {self.difference}"
         refused = f", {self.refusals} refused alike" if self.refusals else ""
         acts = f"; {told(self.acts)}" if self.acts else ""
-        return (
-            f"equal: {count_of(self.steps, 'step')}{refused}, {count_of(self.compared, 'value')} of"
-            f" {count_of(len(self.variables), 'variable')}, worst {self.worst:.3f} of the bound{acts}{self._doubted()}"
-        )
-
-    def _doubted(self) -> str:
-        if not self.doubts:
-            return ""
-        return (
-            f"\n{count_of(len(self.doubts), 'step')} in doubt, where errors within the bounds may decide either way,"
-            f" and the reference went on from the library's state; the first: {self.doubts[0]}"
-        )
+        values = f"{count_of(self.compared, 'value')} of {count_of(len(self.variables), 'variable')}"
+        text = f"equal: {count_of(self.steps, 'step')}{refused}, {values}, worst {self.worst:.3f} of the bound{acts}"
+        if self.doubts:
+            why = "where errors within the bounds may decide either way, and the reference went on from the library's"
+            text += f"\n{count_of(len(self.doubts), 'step')} in doubt, {why} state; the first: {self.doubts[0]}"
+        return text
 
 
 @dataclass(frozen=True)
@@ -246,10 +240,8 @@ def _check(number: int, name: str, one: Array, two: Array, versions: list[Array]
     wrong = ~(error <= allowed)
     if wrong.any():
         at = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), one.shape))
-        verdict.difference = Difference(
-            number, name, at, one[at].item(), two[at].item(),
-            float(error[at] / max(_ulp(one)[at], 5e-324)), float(allowed[at]),
-        )  # fmt: skip
+        ulp = float(error[at] / max(_ulp(one)[at], 5e-324))
+        verdict.difference = Difference(number, name, at, one[at].item(), two[at].item(), ulp, float(allowed[at]))
     elif _is_float(one):
         with np.errstate(all="ignore"):
             part = np.where(error > 0, error / allowed, 0.0)

@@ -27,15 +27,10 @@ def random_inputs(
 
     sizes   extents that are given; others are random, up to `LARGEST`
     """
-    chosen = {
-        name: int(rng.integers(1, min(maximum, LARGEST) + 1)) if maximum else 0
-        for name, maximum in entry.maxima.items()
-    } | dict(sizes or {})
+    drawn = {n: int(rng.integers(1, min(most, LARGEST) + 1)) if most else 0 for n, most in entry.maxima.items()}
+    chosen = drawn | dict(sizes or {})
     bounds = id_bounds(module, entry.symbol)
-    return {
-        name: random_array(type_, chosen, rng, bounds.get(name))
-        for name, type_ in entry.inputs.items()
-    }
+    return {name: random_array(type_, chosen, rng, bounds.get(name)) for name, type_ in entry.inputs.items()}
 
 
 def random_array(
@@ -45,9 +40,7 @@ def random_array(
     return random_values(type_.dtype, shape_of(type_, sizes), rng, bound)
 
 
-def random_values(
-    dtype: DType, shape: tuple[int, ...], rng: np.random.Generator, bound: int | None = None
-) -> Array:
+def random_values(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator, bound: int | None = None) -> Array:
     """Normal floats; integers from 0 or, if signed and unbounded, from -SMALL; fair booleans."""
     if dtype.is_float:
         return dtypes.store(rng.standard_normal(shape).astype(dtype.wide), dtype)

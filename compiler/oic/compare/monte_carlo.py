@@ -27,9 +27,7 @@ class PerturbedMachine(Machine):
     times   the errors are so many times as large
     """
 
-    def __init__(
-        self, module: Module, seed: int, times: float = 1.0, compiled: Compiled | None = None
-    ) -> None:
+    def __init__(self, module: Module, seed: int, times: float = 1.0, compiled: Compiled | None = None) -> None:
         self.random, self.times = np.random.default_rng(seed), times
         super().__init__(module, compiled)
 
