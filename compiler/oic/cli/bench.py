@@ -14,7 +14,7 @@ from oic.cli.run import compiled_program, given_inputs
 from oic.diagnostics import count_of, visible
 from oic.driver import Program, interface_of
 from oic.library.emit import with_times
-from oic.profile.limits import Limits, Prober
+from oic.profile.limits import Prober
 from oic.profile.measure import MeasuredStatement, Profile, bench_inputs, measured
 from oic.report.html import LineTime
 from oic.session.synthesizer import CompiledExecutor
@@ -23,7 +23,7 @@ WIDE = 120  # columns of a table that is not for a terminal
 NUMBERS = 72  # of a table that numbers take, at most in most
 
 
-def bench(
+def measure(
     program: Program, inputs: dict[str, str], extents: dict[str, int], steps: int, entry: str, folder: Path | None,
     advance: Callable[[], None], after: int = 0,
 ) -> Profile:  # fmt: skip
@@ -38,14 +38,11 @@ def bench(
         found = measured(executor, entry, given, steps, limits, prober.clock(), advance, after)
     if folder is not None:
         assert maker.library is not None
-        with_times(maker.library.files, [_line(s, limits) for s in found.statements if s.lines])
+        # A row each, at the last of the lines that are computed together.
+        rows = [LineTime(s.lines, s.seconds, s.read + s.written, s.operations, s.share(limits))
+                for s in found.statements if s.lines]  # fmt: skip
+        with_times(maker.library.files, rows)
     return found
-
-
-def _line(statement: MeasuredStatement, limits: Limits) -> LineTime:
-    """A row of the report, at the last of the lines that are computed together."""
-    nbytes = statement.read + statement.written
-    return LineTime(statement.lines, statement.seconds, nbytes, statement.operations, statement.share(limits))
 
 
 def shown(name: str, found: Profile, shortest: bool) -> str:
@@ -100,11 +97,7 @@ def _together(statements: Sequence[MeasuredStatement]) -> MeasuredStatement:
 def _cells(s: MeasuredStatement, found: Profile) -> list[str]:
     nbytes, time = s.read + s.written, max(s.seconds, 1e-12)
     return [
-        f"{s.seconds * 1e6:,.1f}",
-        f"{100 * s.seconds / max(found.seconds, 1e-12):.1f}",
-        f"{nbytes / 1e6:,.2f}",
-        f"{s.operations / 1e6:,.2f}",
-        f"{nbytes / time / 1e9:,.1f}",
-        f"{s.operations / time / 1e9:,.1f}",
+        f"{s.seconds * 1e6:,.1f}", f"{100 * s.seconds / max(found.seconds, 1e-12):.1f}", f"{nbytes / 1e6:,.2f}",
+        f"{s.operations / 1e6:,.2f}", f"{nbytes / time / 1e9:,.1f}", f"{s.operations / time / 1e9:,.1f}",
         f"{s.share(found.limits):.2f}",
-    ]
+    ]  # fmt: skip

@@ -7,33 +7,31 @@ from typing import Any, TextIO
 
 import click
 
-from oic.cli.options import MISMATCH, checkpoint_command, guarded, token_ids, weights_option
+from oic.cli import options as common
 from oic.cli.text import say
 
 context_option = click.option(
     "--context", type=click.IntRange(1), metavar="N", help="tokens that the cache has room for"
 )
 machine_option = click.option(
-    "--target", metavar="[host|portable]", default="host", show_default=True,
-    help="this machine, or any of its kind",
-)  # fmt: skip
+    "--target", metavar="[host|portable]", default="host", show_default=True, help="this machine, or any of its kind"
+)
+
+
+def ids_option(text: str) -> common.Option:
+    """`--ids 5,17,3`, any number of times."""
+    return click.option("--ids", type=common.token_ids, metavar="ID,ID,…", multiple=True, help=text)
 
 
 @click.command("import")
-@checkpoint_command
+@common.checkpoint_command
 @click.option("-o", "--output", metavar="FOLDER", required=True, help="folder to write to")
 @context_option
-@click.option(
-    "--prefill", type=click.IntRange(1), metavar="N", default=128, show_default=True,
-    help="tokens that one step takes at most",
-)  # fmt: skip
+@common.number_option("--prefill", "prefill", 1, 128, "tokens that one step takes at most")
 @click.option("--batch", type=click.IntRange(1), metavar="N", help="sequences at once, each at a position of its own")
-@click.option(
-    "--cache", type=click.Choice(("f32", "f16", "bf16", "q8")), default="f32", show_default=True,
-    help="what keys and values of a decoder are stored in",
-)  # fmt: skip
+@common.choice_option("--cache", ("f32", "f16", "bf16", "q8"), "f32", "what keys and values of a decoder are stored in")
 @click.option("--name", metavar="NAME", help="of the graph (default: the family's)")
-@guarded
+@common.guarded
 def import_(as_json: bool, color: bool, source: str, output: str, **options: Any) -> None:
     """Turn a checkpoint into a graph.
 
@@ -47,11 +45,11 @@ def import_(as_json: bool, color: bool, source: str, output: str, **options: Any
 
 
 @click.command()
-@checkpoint_command
+@common.checkpoint_command
 @click.option("--text", "texts", metavar="TEXT", multiple=True, help="go on with this text; several: a batch")
-@click.option("--ids", type=token_ids, metavar="ID,ID,…", multiple=True, help="go on with these token ids; likewise")
+@ids_option("go on with these token ids; likewise")
 @click.option("--threads", type=click.IntRange(1, 64), metavar="N", default=1, help="that a batch runs on (default: 1)")
-@click.option("-n", "count", type=click.IntRange(1), metavar="N", default=32, show_default=True, help="new tokens")
+@common.number_option("-n", "count", 1, 32, "new tokens")
 @click.option("--temperature", type=float, default=0.0, show_default=True, help="0: always the most likely token")
 @click.option("--top-k", type=int, metavar="K", default=0, help="only the K most likely tokens")
 @click.option("--top-p", type=float, metavar="P", default=1.0, help="only the most likely tokens that reach P together")
@@ -59,9 +57,9 @@ def import_(as_json: bool, color: bool, source: str, output: str, **options: Any
 @click.option("--stop", "stop_texts", metavar="TEXT", multiple=True, help="end after this text")
 @click.option("--stop-id", "stop_ids", type=int, metavar="ID", multiple=True, help="end after this id")
 @context_option
-@weights_option
+@common.weights_option
 @machine_option
-@guarded
+@common.guarded
 def generate(
     as_json: bool, color: bool, texts: tuple[str, ...], ids: tuple[list[int], ...], threads: int, count: int,
     temperature: float, top_k: int, top_p: float, seed: int, stop_texts: tuple[str, ...], stop_ids: tuple[int, ...],
@@ -88,20 +86,20 @@ def generate(
 
 
 @click.command()
-@checkpoint_command
+@common.checkpoint_command
 @click.option("--against", metavar="WHAT", required=True, help="transformers, or a file of references: FILE.npz")
 @click.option("--text", "texts", metavar="TEXT", multiple=True, help="a prompt")
 @click.option("--texts", "file", type=click.File(encoding="utf-8"), metavar="FILE", help="prompts, one a line")
-@click.option("--ids", "ids", type=token_ids, metavar="ID,ID,…", multiple=True, help="a prompt as token ids")
+@ids_option("a prompt as token ids")
 @click.option("--random", type=click.IntRange(1), metavar="N", default=4, help="prompts, if none is given (default: 4)")
 @click.option("--seed", type=click.IntRange(0), metavar="N", default=0, show_default=True, help="of random prompts")
 @click.option("-n", "count", type=click.IntRange(1), metavar="N", default=16, help="new tokens a prompt (default: 16)")
 @click.option("--within", type=float, default=1e-4, show_default=True, help="largest difference of logits that passes")
 @click.option("--save", metavar="FILE", help="keep what the original says: an .npz for --against")
 @context_option
-@weights_option
+@common.weights_option
 @machine_option
-@guarded
+@common.guarded
 def verify(
     as_json: bool, color: bool, against: str, texts: tuple[str, ...], file: TextIO | None, ids: tuple[list[int], ...],
     count: int, random: int, seed: int, within: float, save: str | None, **checkpoint: Any,
@@ -117,27 +115,27 @@ def verify(
 
     lines = [line.rstrip("\n") for line in file or () if line.strip()]
     with Generator(**checkpoint) as generator:
+        prompts: list[str | list[int]] = [*texts, *lines, *ids]
         report = compare(
-            generator, against, prompts=[*texts, *lines, *ids], count=count, random=random, seed=seed, within=within,
-            save=save,
-        )  # fmt: skip
+            generator, against, prompts=prompts, count=count, random=random, seed=seed, within=within, save=save
+        )
     say(verified(report, as_json))
     if not report.passed:
-        sys.exit(MISMATCH)
+        sys.exit(common.MISMATCH)
 
 
 @click.command()
-@checkpoint_command
+@common.checkpoint_command
 @click.option("--weights", metavar="RULES", default="q8", show_default=True, help="as of oic build")
 @click.option("--report", "reported", is_flag=True, help="compare what the model writes with f32")
-@click.option("--ids", "ids", type=token_ids, metavar="ID,ID,…", multiple=True, help="a prompt of the report")
+@ids_option("a prompt of the report")
 @click.option("--text", "texts", metavar="TEXT", multiple=True, help="likewise")
 @click.option("--random", type=click.IntRange(1), metavar="N", default=4, help="prompts, if none is given (default: 4)")
 @click.option("--seed", type=click.IntRange(0), metavar="N", default=0, show_default=True, help="of random prompts")
 @click.option("-n", "count", type=click.IntRange(1), metavar="N", default=32, help="new tokens a prompt (default: 32)")
 @context_option
 @machine_option
-@guarded
+@common.guarded
 def quantize(
     as_json: bool, color: bool, weights: str, reported: bool, ids: tuple[list[int], ...], texts: tuple[str, ...],
     random: int, seed: int, count: int, **checkpoint: Any,

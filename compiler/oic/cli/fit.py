@@ -60,12 +60,9 @@ class Room:
 
     def lacks(self, what: Footprint) -> str:
         """Which is too small, and by how much; "" where none is."""
-        found = [
-            f"{name} {used - given:,} bytes short"
-            for name, used, given in (("RAM", what.ram, self.ram), ("flash", what.flash, self.flash))
-            if given is not None and used > given
-        ]
-        return ", ".join(found)
+        both = (("RAM", what.ram, self.ram), ("flash", what.flash, self.flash))
+        short = [(name, used - given) for name, used, given in both if given is not None and used > given]
+        return ", ".join(f"{name} {nbytes:,} bytes short" for name, nbytes in short)
 
 
 def footprint(program: Program) -> Footprint:
@@ -80,20 +77,11 @@ def with_weights(program: Program) -> Program:
 
     Without a model they would be counted as nothing.
     """
-    missing = {
-        v.name: Tensor(data_of(program.binding, v), v.dtype)
-        for v in program.binding.variables
-        if v.absent and not v.family
-    }
+    wanted = [v for v in program.binding.variables if v.absent and not v.family]
+    missing = {v.name: Tensor(data_of(program.binding, v), v.dtype) for v in wanted}
     if program.model is not None or not missing:
         return program
     return compile_graph(program.graph, Model(missing, name=ABSENT), program.settings)
-
-
-def absent(program: Program) -> list[str]:
-    """The constants whose values are not there, though they were counted."""
-    model = program.model
-    return model.names() if model is not None and model.name == ABSENT else []
 
 
 @dataclass(frozen=True)
@@ -251,12 +239,9 @@ class FitSearch:
             a, b = self.planned(low, like), self.planned(high, like)
             if a is None or b is None:
                 return (low + high) // 2
-            ends = [
-                low + (room - x) * (high - low) // (y - x)
-                for x, y, room in ((a.ram, b.ram, self.room.ram), (a.flash, b.flash, self.room.flash))
-                if room is not None and y > x
-            ]
-            return min(ends, default=(low + high) // 2)
+            both = ((a.ram, b.ram, self.room.ram), (a.flash, b.flash, self.room.flash))
+            rising = [(room - x, y - x) for x, y, room in both if room is not None and y > x]
+            return min((low + rest * (high - low) // rise for rest, rise in rising), default=(low + high) // 2)
 
         return largest(good, start, guess)
 
@@ -319,7 +304,7 @@ class Answer:
     absent: tuple[str, ...] = ()
 
 
-def fit(load: Load, room: Room, vary: str | None, as_json: bool) -> bool:
+def print_fit(load: Load, room: Room, vary: str | None, as_json: bool) -> bool:
     """Print whether a graph fits, and the largest bound that does; whether it fits.
 
     load   compiles the graph with more sizes and capacities
@@ -339,9 +324,8 @@ def answered(load: Load, room: Room, vary: str | None) -> Answer:
     now = with_figures(footprint(program), figures)
     others = tuple(n for n in unbounded if bound is None or n != bound.name)
     fits = room.holds(now) and not unbounded
-    answer = Answer(
-        fits, now, figures, bound, unbounded=others, endless=tuple(unbounded), absent=tuple(absent(program))
-    )
+    absent = program.model.names() if program.model is not None and program.model.name == ABSENT else ()
+    answer = Answer(fits, now, figures, bound, unbounded=others, endless=tuple(unbounded), absent=tuple(absent))
     if bound is None or (room.ram is None and room.flash is None):
         return answer
     search = FitSearch(load, room, bound)
@@ -349,30 +333,20 @@ def answered(load: Load, room: Room, vary: str | None) -> Answer:
         search.plain[bound.now], search.figures[bound.now] = footprint(program), figures
     best = search.largest(now)
     if best == 0:
-        why = f"{search.first:,}: {search.why_not(search.first)}"
-        return replace(answer, largest=0, why=why)
+        return replace(answer, largest=0, why=f"{search.first:,}: {search.why_not(search.first)}")
     why = search.why_not(best + 1) if best < LARGEST else ""
-    return replace(
-        answer, largest=best, then=search.compiled(best), why=why, figures=search.figures[best]
-    )
+    return replace(answer, largest=best, then=search.compiled(best), why=why, figures=search.figures[best])
 
 
 def _as_json(a: Answer) -> dict[str, object]:
     return {
-        "fits": a.fits,
-        "now": None if a.endless else _bytes(a.now),
-        "bound": str(a.bound) if a.bound else None,
-        "value": a.bound.now if a.bound else None,
-        "largest": a.largest,
-        "then": _bytes(a.then) if a.then else None,
-        "next": a.why or None,
-        "unbounded": list(a.unbounded),
-        "endless": list(a.endless),
-        "absent": list(a.absent),
-        "compiler": a.figures.compiler or None,
-        "not_counted": a.figures.missing or None,
+        "fits": a.fits, "now": None if a.endless else _bytes(a.now),
+        "bound": str(a.bound) if a.bound else None, "value": a.bound.now if a.bound else None,
+        "largest": a.largest, "then": _bytes(a.then) if a.then else None, "next": a.why or None,
+        "unbounded": list(a.unbounded), "endless": list(a.endless), "absent": list(a.absent),
+        "compiler": a.figures.compiler or None, "not_counted": a.figures.missing or None,
         "externals": _externals(a.figures),
-    }
+    }  # fmt: skip
 
 
 def _bytes(f: Footprint) -> dict[str, int]:

@@ -57,8 +57,6 @@ def shown(found: Modules, *, changed: bool, mlir: bool, as_json: bool) -> str:
             kept.append((name, module))
         before = module
     if as_json:
-        return json_text(
-            [{"after": name or None, "stage": m.stage, "text": text(m)} for name, m in kept]
-        )
+        return json_text([{"after": name or None, "stage": m.stage, "text": text(m)} for name, m in kept])
     parts = [f"# after {name}\n{text(m)}" if changed and name else text(m) for name, m in kept]
     return "\n".join(part.rstrip("\n") + "\n" for part in parts).rstrip("\n")

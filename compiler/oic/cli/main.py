@@ -94,15 +94,10 @@ def list_passes(context: click.Context, _: click.Parameter, wanted: bool) -> Non
 
 @main.command()
 @common.graph_command
-@click.option(
-    "--stage", type=click.Choice(("graph", "indexed", "planned")), default="planned",
-    show_default=True, help="the last stage to reach",
-)  # fmt: skip
+@common.choice_option("--stage", ("graph", "indexed", "planned"), "planned", "the last stage to reach")
 @click.option("--after", metavar="PASS", help="stop after this pass")
 @click.option("--changed", is_flag=True, help="print the module after every pass that changed it")
-@click.option(
-    "--passes", "only", metavar="NAMES", help="run only these passes, separated by commas"
-)
+@click.option("--passes", "only", metavar="NAMES", help="run only these passes, separated by commas")
 @click.option("--mlir", is_flag=True, help="MLIR's generic form")
 @click.option(
     "--list", is_flag=True, is_eager=True, expose_value=False, callback=list_passes,
@@ -127,10 +122,7 @@ def ir(
 @click.option("-o", "--output", metavar="FOLDER", help="folder to write to (default: build/NAME)")
 @click.option("--name", metavar="NAME", help="of the library, its files and names in C (default: the graph's)")
 @common.plan_options()
-@click.option(
-    "--weights-as", type=click.Choice(("blob", "array")), default="blob", show_default=True,
-    help="a file beside the code, or a C array",
-)  # fmt: skip
+@common.choice_option("--weights-as", ("blob", "array"), "blob", "a file beside the code, or a C array")
 @click.option("--flash", metavar="BYTES", help="with --weights auto: for all constants, like 8M")
 @click.option("--profile", is_flag=True, help="the code measures itself: time, bytes, operations by statement")
 @click.option("--no-cache", is_flag=True, help="pack and compile all anew")
@@ -169,10 +161,7 @@ def build(
 @common.inputs_option("a dynamic input of every step: FILE.npy or [numbers]")
 @common.steps_option(1)
 @common.entry_option
-@click.option(
-    "--backend", type=click.Choice(("c", "reference")), default="c", show_default=True,
-    help="compiled code, or the NumPy reference",
-)  # fmt: skip
+@common.choice_option("--backend", ("c", "reference"), "c", "compiled code, or the NumPy reference")
 @click.option("-o", "--output", metavar="FOLDER", help="save the outputs there, as NAME.npy")
 @common.code_options
 @click.option("--trace", is_flag=True, help="print the statements of the last step")
@@ -200,10 +189,7 @@ def run(
 @common.graph_command
 @common.inputs_option("a dynamic input of every step, given instead of random")
 @common.steps_option(20)
-@click.option(
-    "--seed", type=click.IntRange(0), metavar="N", default=0, show_default=True,
-    help="of the random inputs",
-)  # fmt: skip
+@common.number_option("--seed", "seed", 0, 0, "of the random inputs")
 @click.option("--entry", metavar="BLOCK", help="block to run (default: every entry in turn)")
 @common.code_options
 @click.option("--bisect", "bisected", is_flag=True, help="name the pass that changed the answer")
@@ -244,8 +230,7 @@ def bench(
     Time, bytes and operations of each, by a build that counts them, and their share of the roofline: the time that
     the bytes or the operations take at least, over the time that they took.
     """
-    from oic.cli.bench import bench as measure
-    from oic.cli.bench import shown
+    from oic.cli.bench import measure, shown
 
     program = common.load(**options)
     folder = Path(output) if output else None
@@ -262,14 +247,13 @@ def explain(as_json: bool, color: bool, graph: str, **options: Any) -> None:
 
     GRAPH is a file, or the slug of a diagnostic or status: oic explain table-rank
     """
-    from oic.cli.memory import explain as print_decisions
+    from oic.cli.memory import print_decisions
     from oic.pages import named, page
 
     slug = named(graph)
     if slug is not None and not Path(graph).exists():
-        found = page(slug)
-        text = found.plain(min(100, get_terminal_size().columns)).rstrip("\n")
-        say(json_text(asdict(found)) if as_json else text)
+        found, width = page(slug), min(100, get_terminal_size().columns)
+        say(json_text(asdict(found)) if as_json else found.plain(width).rstrip("\n"))
         return
     print_decisions(common.load(graph, **options), as_json)
 
@@ -285,8 +269,7 @@ def fit(
     **options: Any,
 ) -> None:  # fmt: skip
     """Say whether a graph fits into memory, and how far it may grow."""
-    from oic.cli.fit import Room, with_weights
-    from oic.cli.fit import fit as print_fit
+    from oic.cli.fit import Room, print_fit, with_weights
 
     def compiled(more_sizes: dict[str, int], more_capacity: dict[str, int]) -> Program:
         wanted = {"sizes": sizes | more_sizes, "capacity": capacity | more_capacity, "unbounded": True}

@@ -10,7 +10,7 @@ from oic.driver import Program
 from oic.memory.map import Placed, Stored, memory_map
 
 
-def explain(program: Program, as_json: bool) -> None:
+def print_decisions(program: Program, as_json: bool) -> None:
     """Print every decision with its source line and reason; what is copied is listed at the end."""
     table = memory_map(program.planned)
     values, stores = table.values, table.stores
@@ -29,21 +29,14 @@ def explain(program: Program, as_json: bool) -> None:
             lines.append(f"{source.name}:{found.line}  {source.line(found.line).strip()}")
         last = (found.function, found.line)
         name = found.name if isinstance(found, Placed) else f"> {found.state}"
-        lines.append(
-            f"    {name:<14} {found.type:<18} {found.kind:<9} {_where(found):<26} {found.reason}"
-        )
+        lines.append(f"    {name:<14} {found.type:<18} {found.kind:<9} {_where(found):<26} {found.reason}")
     copies = [f for f in decisions if f.kind == "copy"]
     total = sum(f.nbytes for f in copies)
-    lines.append("")
-    lines.append(
-        f"{count_of(len(values), 'value')}, {count_of(len(stores), 'store')};"
-        f" {count_of(len(copies), 'copy')} of at most {total:,} bytes"
-    )
+    counts = f"{count_of(len(values), 'value')}, {count_of(len(stores), 'store')}"
+    lines += ["", f"{counts}; {count_of(len(copies), 'copy')} of at most {total:,} bytes"]
     for copy in copies:
         what = copy.name if isinstance(copy, Placed) else f"{copy.value} to {copy.state}"
-        lines.append(
-            f"    line {copy.line}: {what} {copy.type}, {copy.nbytes:,} bytes: {copy.reason}"
-        )
+        lines.append(f"    line {copy.line}: {what} {copy.type}, {copy.nbytes:,} bytes: {copy.reason}")
     say(in_columns(lines))
 
 

@@ -37,7 +37,8 @@ def listing(as_json: bool) -> str:
     if as_json:
         return json_text({n: _facts(c) for n, c in found.items()})
     width = max(map(len, found))
-    return "\n".join(f"{n:<{width}}  {_first_line(c)}" for n, c in found.items())
+    lines = {n: _description(c).split("\n", 1)[0] for n, c in found.items()}
+    return "\n".join(f"{n:<{width}}  {line}" for n, line in lines.items())
 
 
 def describe(name: str, as_json: bool) -> str:
@@ -48,10 +49,9 @@ def describe(name: str, as_json: bool) -> str:
     cls = found[name]
     if as_json:
         return json_text(_facts(cls))
-    text = inspect.cleandoc(cls.__doc__ or "")
     examples = [f"  {', '.join(e)}" for e in cls.examples]
     types = "element types  " + " ".join(_types(cls))
-    return "\n".join([f"op {signature(cls)}", "", text, "", types, "", "tested with", *examples])
+    return "\n".join([f"op {signature(cls)}", "", _description(cls), "", types, "", "tested with", *examples])
 
 
 def _types(cls: type[Operator]) -> list[str]:
@@ -60,18 +60,13 @@ def _types(cls: type[Operator]) -> list[str]:
     return [name for name, dtype in ALL.items() if dtype in found]
 
 
-def _first_line(cls: type[Op]) -> str:
-    return inspect.cleandoc(cls.__doc__ or "").split("\n", 1)[0]
+def _description(cls: type[Op]) -> str:
+    return inspect.cleandoc(cls.__doc__ or "")
 
 
 def _facts(cls: type[Operator]) -> dict[str, Any]:
     return {
-        "name": cls.name,
-        "signature": signature(cls),
-        "operands": [in_source(cls, n) for n in positional(cls)],
-        "optional": by_name(cls),
-        "settings": list(settings(cls)),
-        "dtypes": _types(cls),
-        "description": inspect.cleandoc(cls.__doc__ or ""),
-        "examples": [list(e) for e in cls.examples],
-    }
+        "name": cls.name, "signature": signature(cls), "operands": [in_source(cls, n) for n in positional(cls)],
+        "optional": by_name(cls), "settings": list(settings(cls)), "dtypes": _types(cls),
+        "description": _description(cls), "examples": [list(e) for e in cls.examples],
+    }  # fmt: skip

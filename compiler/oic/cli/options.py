@@ -29,12 +29,11 @@ Option = Callable[[Command], Command]
 def binding(text: str) -> tuple[str, int]:
     """`NAME=INTEGER` of an option."""
     name, equals, number = text.partition("=")
-    if not equals:
-        raise click.BadParameter(f"'{text}' has no '='")
     try:
         return name.strip(), int(number, 0)
     except ValueError:
-        raise click.BadParameter(f"'{text}' is not NAME=INTEGER") from None
+        what = "is not NAME=INTEGER" if equals else "has no '='"
+        raise click.BadParameter(f"'{text}' {what}") from None
 
 
 def byte_count(text: str) -> int:
@@ -64,6 +63,17 @@ def given(text: str) -> tuple[str, str]:
     if not equals:
         raise click.BadParameter(f"'{text}' is not NAME=FILE.npy or NAME=[numbers]")
     return name.strip(), value.strip()
+
+
+def choice_option(flag: str, values: tuple[str, ...], default: str, text: str) -> Option:
+    """An option that is one of several words."""
+    return click.option(flag, type=click.Choice(values), default=default, show_default=True, help=text)
+
+
+def number_option(flag: str, name: str, least: int, default: int, text: str, most: int | None = None) -> Option:
+    """An option that is an integer of a range."""
+    range_ = click.IntRange(least, most)
+    return click.option(flag, name, type=range_, metavar="N", default=default, show_default=True, help=text)
 
 
 def pairs_option(flag: str, name: str, pair: Callable[[str], Any], metavar: str, text: str) -> Option:
@@ -105,9 +115,7 @@ def inputs_option(help_text: str) -> Option:
 
 def steps_option(default: int) -> Option:
     """`--steps N`."""
-    return click.option(
-        "--steps", type=click.IntRange(1), metavar="N", default=default, show_default=True, help="how many"
-    )
+    return number_option("--steps", "steps", 1, default, "how many")
 
 
 entry_option = click.option("--entry", metavar="BLOCK", default="entry", show_default=True, help="block to run")
@@ -116,10 +124,9 @@ weights_option = click.option(
     "--weights", metavar="RULES", default="",
     help='what matrices are stored as: f32, bf16, f16, q8, q4, by name: "lm_head=q8,*=q4", auto:8M (as declared)',
 )  # fmt: skip
-threads_option = click.option(
-    "--threads", type=click.IntRange(1, 64), metavar="N", default=1, show_default=True,
-    help="run large operators, and consumers of a yield, on up to so many threads",
-)  # fmt: skip
+threads_option = number_option(
+    "--threads", "threads", 1, 1, "run large operators, and consumers of a yield, on up to so many threads", most=64
+)
 dispatch_option = click.option(
     "--dispatch", metavar="SETS", default="",
     help="code for several instruction sets, chosen when a session is made: sse2,avx2,avx512, or all",
@@ -128,6 +135,7 @@ dispatch_option = click.option(
 
 def target_option(default: str) -> Option:
     """`--target` and `--numerics`."""
+    steps = "steps of sums of products are one rounding, or two, or for bf16 the machine's own"
     return together(
         click.option(
             "--target", metavar="[host|portable|freestanding]", default=default,
@@ -135,8 +143,7 @@ def target_option(default: str) -> Option:
         ),
         click.option(
             "--numerics", type=click.Choice(("fused", "separate", "native")),
-            help="steps of sums of products are one rounding, or two, or for bf16 the machine's own (default: fused "
-            "where the target has it)",
+            help=f"{steps} (default: fused where the target has it)",
         ),
     )  # fmt: skip
 
@@ -154,10 +161,7 @@ def guarded(command: Command) -> Command:
     """Refusals become diagnostics and exit statuses, and never a traceback."""
 
     @click.option("--json", "as_json", is_flag=True, help="print what a program can read")
-    @click.option(
-        "--color", type=click.Choice(("auto", "always", "never")), default="auto",
-        show_default=True, help="of diagnostics",
-    )  # fmt: skip
+    @choice_option("--color", ("auto", "always", "never"), "auto", "of diagnostics")
     @wraps(command)
     def run(*args: Any, as_json: bool, color: str, **kw: Any) -> None:
         _prepare_streams()
@@ -232,8 +236,7 @@ def load(
 
         more |= {"target": target_named(target, numerics, dispatch), "computer": in_c}
     settings = Settings(sizes, capacity, wanted, reuse=not no_reuse, **more)
-    tree = parse_file(graph)
-    return compile_graph(tree, Model.open(model) if model else None, settings)
+    return compile_graph(parse_file(graph), Model.open(model) if model else None, settings)
 
 
 def token_ids(text: str) -> list[int]:

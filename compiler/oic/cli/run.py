@@ -54,33 +54,29 @@ def build_library(
     else:
         files, library = emit_measured(spec, folder) if compiled else emit(spec, folder), ""
     return {
-        "name": files.name,
-        "folder": str(folder),
-        "files": [str(p) for p in files.paths],
-        "state": files.unit.state_bytes,
-        "arena": files.unit.arena_bytes,
+        "name": files.name, "folder": str(folder), "files": [str(p) for p in files.paths],
+        "state": files.unit.state_bytes, "arena": files.unit.arena_bytes,
         "arena_lower_bound": max(program.planned.memory.lower_bound.values(), default=0),
         "weights": files.unit.weights_bytes,
         "stored": [asdict(choice) for choice in laid_out(program.planned, program.stored)],
-        "compiled": files.figures.to_json() if files.figures else None,
-        "library": library,
+        "compiled": files.figures.to_json() if files.figures else None, "library": library,
         "late_checks": [f"{span} ({variable})" for span, variable in files.late_checks],
-    }
+    }  # fmt: skip
 
 
 def built(made: dict[str, Any]) -> str:
     """What was built, for people: bytes, and what they should know."""
-    lines = [f"{made['name']}: {made['folder']}"]
-    lines.append(f"  state    {made['state']:>14,} bytes")
     bound = f"   (lower bound {made['arena_lower_bound']:,})" if made["arena_lower_bound"] else ""
-    lines.append(f"  arena    {made['arena']:>14,} bytes{bound}")
-    lines.append(f"  weights  {made['weights']:>14,} bytes")
-    lines += _stored(made["stored"])
-    if made["library"]:
-        lines.append(f"  library  {made['library']}")
-    for place in made["late_checks"]:
-        lines.append(f"  a refusal at {place} leaves state changed: steps are then OIC_ERR_STATE")
-    return "\n".join(lines)
+    late = "leaves state changed: steps are then OIC_ERR_STATE"
+    return "\n".join([
+        f"{made['name']}: {made['folder']}",
+        f"  state    {made['state']:>14,} bytes",
+        f"  arena    {made['arena']:>14,} bytes{bound}",
+        f"  weights  {made['weights']:>14,} bytes",
+        *_stored(made["stored"]),
+        *([f"  library  {made['library']}"] if made["library"] else []),
+        *(f"  a refusal at {place} {late}" for place in made["late_checks"]),
+    ])  # fmt: skip
 
 
 def _stored(choices: list[dict[str, Any]]) -> list[str]:
@@ -213,10 +209,7 @@ def _outputs(found: Result) -> list[str]:
         for number, step in enumerate(found.outputs):
             for name, array in step.items():
                 shape = list(array.shape) if array.shape else ""
-                wide = array
-                if array.dtype.kind not in "fiub":
-                    wide = array.astype(np.float64 if found.dtypes[name].is_float else np.int64)
-                lines += [f"step {number}  {name}: {found.dtypes[name]}{shape}", str(wide)]
+                lines += [f"step {number}  {name}: {found.dtypes[name]}{shape}", str(_portable(array))]
     return lines
 
 
@@ -229,8 +222,7 @@ def _traced(record: Record) -> str:
 
 def plain(array: Array) -> Any:
     """An array as nested lists of Python numbers."""
-    kind = dtypes.from_array(array.dtype)
-    return (array.astype(np.float64) if kind is not None and kind.narrow else array).tolist()
+    return _portable(array).tolist()
 
 
 def save_outputs(found: list[dict[str, Array]], folder: Path) -> list[Path]:
@@ -285,9 +277,7 @@ def diff_steps(
         runs.append(Run(chosen.symbol, random | own, drawn(actions) if number else ""))
     maker = compiled_program(program)
     with maker.make_executor() as executor:
-        verdict = compare(
-            program.module, executor, runs, lambda _: advance(), maker.make_executor, program.compiled
-        )
+        verdict = compare(program.module, executor, runs, lambda _: advance(), maker.make_executor, program.compiled)
     culprit = None
     if bisected:
         after = ((s.name, m) for s, m in lowered(program.module, program.settings))
@@ -295,24 +285,15 @@ def diff_steps(
     return verdict, culprit
 
 
-def compared(
-    name: str, verdict: Verdict, culprit: Culprit | None, bisected: bool, as_json: bool
-) -> str:
+def compared(name: str, verdict: Verdict, culprit: Culprit | None, bisected: bool, as_json: bool) -> str:
     """What `oic diff` prints."""
     if as_json:
-        return json_text(
-            {
-                "equal": verdict.equal and culprit is None,
-                "verdict": str(verdict),
-                "steps": verdict.steps,
-                "compared": verdict.compared,
-                "refusals": verdict.refusals,
-                "worst": verdict.worst,
-                "doubts": [str(doubt) for doubt in verdict.doubts],
-                "states": dict(sorted(verdict.acts.items())),
-                "bisect": None if culprit is None else str(culprit),
-            }
-        )
+        return json_text({
+            "equal": verdict.equal and culprit is None, "verdict": str(verdict), "steps": verdict.steps,
+            "compared": verdict.compared, "refusals": verdict.refusals, "worst": verdict.worst,
+            "doubts": [str(doubt) for doubt in verdict.doubts], "states": dict(sorted(verdict.acts.items())),
+            "bisect": None if culprit is None else str(culprit),
+        })  # fmt: skip
     lines = [f"{name}: {verdict}"]
     if bisected:
         lines.append(str(culprit) if culprit else "no pass changes the interpreter's answer")
