@@ -26,7 +26,7 @@ from oic import arguments
 from oic.diagnostics import StepError, did_you_mean, fail
 from oic.dtypes import Array
 from oic.notebook import table
-from oic.session.inputs import checked, gathered
+from oic.session.inputs import INPUT, checked, gathered
 from oic.session.interface import Entry, Interface, SessionVariable
 from oic.session.trace import Record
 
@@ -54,8 +54,7 @@ class Executor(ABC):
         _live[id(self)] = self
 
     def __repr__(self) -> str:
-        open_or_closed = "" if self._open else ", closed"
-        return f"<{type(self).__name__} of {self.interface.name!r}{open_or_closed}>"
+        return f"<{type(self).__name__} of {self.interface.name!r}" + ("" if self._open else ", closed") + ">"
 
     def _repr_html_(self) -> str:
         rows = [(v.kind, v.name, _typed(v)) for v in self.interface.variables.values()]
@@ -110,7 +109,7 @@ class Executor(ABC):
             feed = arguments.texts("feed", feed)
             found = self.interface.entries.get(arguments.text("entry", entry))
             if not arguments.is_integer(count) or count < 1:
-                raise StepError("OIC_ERR_INPUT", f"a number of steps is a positive integer, not {count!r}")
+                raise StepError(INPUT, f"a number of steps is a positive integer, not {count!r}")
             if found is not None:  # else `step` says so
                 for name, output in feed.items():
                     self._require_fed(found, name, output)
@@ -125,14 +124,14 @@ class Executor(ABC):
     def _require_fed(self, entry: Entry, name: str, output: str) -> None:
         """An input may be fed with an output."""
         if name not in entry.inputs:
-            raise StepError("OIC_ERR_INPUT", f"'{entry.symbol}' has no input '{name}' to feed", variable=name)
+            raise StepError(INPUT, f"'{entry.symbol}' has no input '{name}' to feed", variable=name)
         if output not in entry.outputs:
             what = f"'{entry.symbol}' gives no output '{output}' to feed '{name}' with"
-            raise StepError("OIC_ERR_INPUT", what, variable=output)
+            raise StepError(INPUT, what, variable=output)
         types = [self.interface.variables[n].dtype.np for n in (name, output)]
         if types[0] != types[1] and any(t.kind not in "iu" for t in types):
             what = f"'{output}' is {types[1]}, and '{name}', which it is to feed, {types[0]}"
-            raise StepError("OIC_ERR_INPUT", what, variable=name)
+            raise StepError(INPUT, what, variable=name)
 
     def _fed(self, name: str, value: Array) -> Array:
         """An output as the input that it feeds."""
@@ -143,7 +142,7 @@ class Executor(ABC):
 
     def _too_large(self, name: str) -> StepError:
         dtype = self.interface.variables[name].dtype
-        return StepError("OIC_ERR_INPUT", f"what is fed to '{name}' does not fit {dtype}", variable=name)
+        return StepError(INPUT, f"what is fed to '{name}' does not fit {dtype}", variable=name)
 
     def fetch(self, name: str) -> Array:
         """A variable's present value: of the last step, of the state, or its starting value.
@@ -168,11 +167,10 @@ class Executor(ABC):
         variable = self.interface.variables.get(name.replace(" ", ""))  # members are `W[0,2]`
         if variable is None:
             known = [v.name for v in self.interface.variables.values() if v.kind != "dynamic"]
-            message = f"there is no variable '{name}'"
-            raise fail("unknown-variable", message, hint=did_you_mean(name, known))
+            raise fail("unknown-variable", f"there is no variable '{name}'", hint=did_you_mean(name, known))
         if variable.kind == "dynamic":
-            message = f"'{name}' is dynamic: it is given for a step and not kept"
-            raise fail("fetch-dynamic", message, variable.span, "declared here")
+            what = f"'{name}' is dynamic: it is given for a step and not kept"
+            raise fail("fetch-dynamic", what, variable.span, "declared here")
         return variable
 
     # -- state
@@ -198,8 +196,7 @@ class Executor(ABC):
         """
         with self._use():
             if not isinstance(saved, (bytes, bytearray, memoryview)):
-                what = f"a saved state is bytes, not {type(saved).__name__}"
-                raise StepError("OIC_ERR_STATE", what)
+                raise StepError("OIC_ERR_STATE", f"a saved state is bytes, not {type(saved).__name__}")
             self._load(bytes(saved))
             self._forget()
 
@@ -214,7 +211,7 @@ class Executor(ABC):
             if reason:
                 raise fail("truncate", f"positions of '{self.interface.name}' cannot be taken back: {reason}")
             if not arguments.is_integer(n) or not -(1 << 63) <= n < 1 << 63:
-                raise StepError("OIC_ERR_INPUT", f"a number of positions is an integer, not {n!r}")
+                raise StepError(INPUT, f"a number of positions is an integer, not {n!r}")
             self._truncate(int(n))
             self._forget()
 
@@ -333,11 +330,7 @@ def _after_fork_in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork,
-        after_in_parent=_after_fork,
-        after_in_child=_after_fork_in_child,
-    )
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
 
 
 def _typed(variable: SessionVariable) -> str:

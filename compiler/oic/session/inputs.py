@@ -31,8 +31,7 @@ def checked(interface: Interface, name: str, value: Any, copy: bool = True) -> A
         more = f"; did you mean '{best}'?" if best else ""
         raise StepError(INPUT, f"there is no input '{name}'{more}", variable=name)
     if variable.kind != "dynamic":
-        what = f"'{name}' is {variable.kind}, and only dynamic variables are inserted"
-        raise _refused(variable, INPUT, what)
+        raise _refused(variable, INPUT, f"'{name}' is {variable.kind}, and only dynamic variables are inserted")
     return _array(variable, value, copy)
 
 
@@ -46,8 +45,7 @@ def _array(variable: SessionVariable, value: Any, copy: bool) -> Array:
         if value.dtype != dtype.np:
             raise _wrong_dtype(variable, str(value.dtype))
         if np.ma.is_masked(value):
-            what = f"input '{variable.name}' has masked elements, which have no value"
-            raise _refused(variable, INPUT, what)
+            raise _refused(variable, INPUT, f"input '{variable.name}' has masked elements, which have no value")
         _check_shape(variable, value.shape)
         lies = not copy and isinstance(value, np.ndarray) and value.flags.aligned
         array: Array = np.asarray(value, order="C") if lies else np.array(value, order="C")
@@ -65,15 +63,13 @@ def _array(variable: SessionVariable, value: Any, copy: bool) -> Array:
         with np.errstate(over="ignore"):
             array = given.astype(dtype.np)
         if dtype.is_float and (beyond := given[np.isfinite(given) & ~np.isfinite(array)]).size:
-            what = f"{beyond[0]} is no value of {dtype}, the dtype of input '{variable.name}'"
-            raise _refused(variable, INPUT, what)
+            raise _no_value(variable, beyond[0])
     if dtype.packed and array.size:  # the array holds numbers beyond its range
         wide = array.astype(np.int64)
         low, high = int(wide.min()), int(wide.max())
         if low < dtype.low or high > dtype.high:
             bad, bound = (low, dtype.low) if low < dtype.low else (high, dtype.high)
-            what = f"{bad} is no value of {dtype}, the dtype of input '{variable.name}'"
-            raise _refused(variable, INPUT, what, index=bad, bound=bound)
+            raise _no_value(variable, bad, index=bad, bound=bound)
     return array
 
 
@@ -92,6 +88,11 @@ def _refused(variable: SessionVariable, status: str, what: str, **more: Any) -> 
     return StepError(status, what, variable=variable.name, span=variable.span, **more)
 
 
+def _no_value(variable: SessionVariable, given: object, **more: Any) -> StepError:
+    what = f"{given} is no value of {variable.dtype}, the dtype of input '{variable.name}'"
+    return _refused(variable, INPUT, what, **more)
+
+
 def _wrong_dtype(variable: SessionVariable, given: str) -> StepError:
     name, dtype, hint = variable.name, variable.dtype, None
     if given.startswith("<U"):
@@ -107,8 +108,7 @@ def _check_shape(variable: SessionVariable, given: tuple[int, ...]) -> None:
     """Rank, the sizes that every entry agrees on, and maxima; whether extents agree, the step checks."""
     shape = variable.shape
     if len(given) != len(shape):
-        what = f"input '{variable.name}' has rank {len(shape)}, and was given {list(given)}"
-        raise _refused(variable, SHAPE, what)
+        raise _refused(variable, SHAPE, f"input '{variable.name}' has rank {len(shape)}, and was given {list(given)}")
     for axis, (size, dim) in enumerate(zip(given, shape)):
         if isinstance(dim, int) and size != dim:
             what = f"axis {axis} of input '{variable.name}' is {dim}, and was given {size}"

@@ -116,26 +116,18 @@ class Interface:
 
 
 def interface(
-    module: Module,
-    variables: Iterable[SessionVariable],
-    blocks: Iterable[tuple[str, Span]] = (),
-    statements: Iterable[Span] = (),
-    dropped: Mapping[str, Collection[str]] | None = None,
-) -> Interface:
+    module: Module, variables: Iterable[SessionVariable], blocks: Iterable[tuple[str, Span]] = (),
+    statements: Iterable[Span] = (), dropped: Mapping[str, Collection[str]] | None = None,
+) -> Interface:  # fmt: skip
     """The interface of a lowered module, whose functions say what each entry takes and gives.
 
     dropped   of each function, the outputs that `fetch` leaves out
     """
-    left_out = dropped or {}
-    entries = {
-        f.symbol: Entry(
-            f.symbol,
-            {name: arg.tensor for name, arg in zip(f.inputs, f.body.args, strict=True)},
-            tuple(f.outputs),
-            frozenset(left_out.get(f.symbol, ())),
-        )
-        for f in module.functions()
-    }
+    entries = {}
+    for f in module.functions():
+        inputs = {name: arg.tensor for name, arg in zip(f.inputs, f.body.args, strict=True)}
+        left_out = frozenset((dropped or {}).get(f.symbol, ()))
+        entries[f.symbol] = Entry(f.symbol, inputs, tuple(f.outputs), left_out)
     named = {v.name: v for v in variables}
     ordered = tuple(sorted(statements, key=lambda s: s.start))
     tables = _position_tables(module)

@@ -68,9 +68,5 @@ class SimulatorExecutor(Executor):
         self.events = []
 
     def _trace(self) -> Iterator[Record]:
-        timed = (
-            (op, (then - now) * 1e6)
-            for (op, now), (_, then) in itertools.pairwise(self.events)
-            if op is not None
-        )
-        return records(self.interface, timed)
+        pairs = itertools.pairwise(self.events)
+        return records(self.interface, ((op, (then - now) * 1e6) for (op, now), (_, then) in pairs if op is not None))

@@ -138,8 +138,7 @@ class CompiledExecutor(Executor):
             self._counted[:] = 0
         status = call.function(*call.given)
         call.kept = []
-        if status:
-            raise self._refusal(status)
+        self._require(status)
         return {slot.output.name: slot.result(array, call.outputs) for slot, array in made}
 
     def _step_again(self, entry: str, inputs: dict[str, Any]) -> dict[str, Array] | None:

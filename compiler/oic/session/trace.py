@@ -40,12 +40,8 @@ def records(interface: Interface, timed: Iterable[tuple[Op, float]]) -> Iterator
     Ops in a row that came from one statement are one record; a fused op is a record for each of
     the statements that it does the work of.
     """
-    located = (
-        (interface.statement_of(span), op, took)
-        for fused, us in timed
-        for op, took in _parts(fused, us)
-        if (span := op.span) is not None
-    )
+    parts = (part for op, us in timed for part in _parts(op, us))
+    located = ((interface.statement_of(op.span), op, us) for op, us in parts if op.span is not None)
     groups = [list(group) for _, group in itertools.groupby(located, key=lambda each: each[0])]
     done = {group[0][0] for group in groups if any(_shows(op) for _, op, _ in group)}
     # Checks and counters that passes moved to the front are no second run of their statement.
