@@ -55,8 +55,7 @@ def _stack(c: Checkpoint, prefix: str, side: str, width: int) -> Stack:
     """The encoder or the decoder."""
     layer, decodes = f"{prefix}{side}.layers.{{l}}.", side == "decoder"
     heads, key = c.size(f"{side}_attention_heads"), f"{side}_attention_heads"
-    if width % heads:
-        raise c.unsupported(key, heads, f"a divisor of 'd_model', {width}")
+    c.demand(width % heads == 0, key, heads, f"a divisor of 'd_model', {width}")
 
     def matrix(name: str) -> Matrix:
         return Matrix(f"{layer}{name}.weight", f"{layer}{name}.bias")

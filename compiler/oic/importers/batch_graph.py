@@ -37,10 +37,7 @@ class BatchGraph(DecoderGraph):
         ]
 
     def _state(self) -> list[str]:
-        return [
-            "pos(b): i32 @table @fixed(b=B); // tokens of each row seen",
-            *self._tables("l, b, t", "l=L, b=B, t=T"),
-        ]
+        return ["pos(b): i32 @table @fixed(b=B); // tokens of each row seen", *self._tables("l, b, t", "l=L, b=B, t=T")]
 
     def _outputs(self) -> list[str]:
         return [
@@ -54,10 +51,8 @@ class BatchGraph(DecoderGraph):
 
     def _before(self, to: BlockText) -> None:
         to.note("Refused here: a length that its row does not have, and more tokens than the cache has room for.")
-        to.assign("n", "i32[1]")
-        to.assign("p", "i32")
-        to.assign("given", "i32[B, ?]")
-        to.assign("room", f"{CACHES[self.request.cache]}[?, Hk, Dh]")
+        stored = CACHES[self.request.cache]
+        to.add("assign n: i32[1];", "assign p: i32;", "assign given: i32[B, ?];", f"assign room: {stored}[?, Hk, Dh];")
         to.nest("loop rows (b in 0..B)", [
             N_OF_ROW, "op slice(tokens, axis=1, start=0, end=n) >> given;",
             P_OF_ROW, "cache.read K[0, b, p..p + n] >> room;",
@@ -68,18 +63,15 @@ class BatchGraph(DecoderGraph):
         body = self._row(to)
         body.define("place", "f32[?, D]", f"op slice({places}, axis=0, start=p, end=p + n)")
         part = self._new(body, "x", "xb", "D")
-        body.add(f"op add({part}, place) >> {part};")
-        body.add(f"transfer {part} >> x[b..b + 1, 0..n];")
+        body.add(f"op add({part}, place) >> {part};", f"transfer {part} >> x[b..b + 1, 0..n];")
         to.nest("loop placed (b in 0..B)", body.lines)
 
     def _last(self, to: BlockText) -> None:
-        to.assign("y", "f32[B, D]")
-        to.assign("n", "i32[1]")
+        to.add("assign y: f32[B, D];", "assign n: i32[1];")
         body = BlockText("", declared=set(to.declared))
         body.add(N_OF_ROW)
         part = self._new(body, "x", "xb", "D")
-        body.assign("one", "f32[1, 1, D]")
-        body.assign("last_x", "f32[1, D]")
+        body.add("assign one: f32[1, 1, D];", "assign last_x: f32[1, D];")
         body.nest("loop until_last (i in 0..n)", [
             f"op slice({part}, axis=1, start=i, end=i + 1) >> one;",
             "op reshape(one, shape=[1, D]) >> last_x;",
@@ -91,7 +83,7 @@ class BatchGraph(DecoderGraph):
         to.nest("loop moved (b in 0..B)", [N_OF_ROW, "cache.increment n pos[b];"])
 
     def _attend(self, to: BlockText, kind: Layer) -> None:
-        to.assign("a", "f32[B, N, H, Dh]")
+        to.add("assign a: f32[B, N, H, Dh];")
         body = self._row(to)
         for name, heads in (("q", "H"), ("k", "Hk"), ("v", "Hk")):
             self._new(body, f"{name}h", f"{name}b", f"{heads}, Dh")
@@ -108,8 +100,7 @@ class BatchGraph(DecoderGraph):
         """The body of a loop over rows: n new tokens of row b, from its position p on."""
         to.note("Each row by itself: n new tokens, from its position p on.")
         body = BlockText("", declared=set(to.declared) | {"n", "p"})
-        body.add(N_OF_ROW)
-        body.add(P_OF_ROW)
+        body.add(N_OF_ROW, P_OF_ROW)
         return body
 
     def _new(self, to: BlockText, whole: str, name: str, dims: str) -> str:

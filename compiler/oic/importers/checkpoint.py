@@ -76,10 +76,9 @@ class Checkpoint:
     def number(self, *keys: str, default: float | None = None) -> float:
         """The value of the first of the keys that is there; `OicError` `import-config` if it is no finite f64."""
         value = self._first(keys, default)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self._wrong(keys, value, "a number")
-        if not abs(value) <= sys.float_info.max:  # JSON has infinities, NaN, and integers beyond all floats
-            raise self._wrong(keys, value, "a finite number of 64 bits")
+        self._demand(isinstance(value, int | float) and not isinstance(value, bool), keys, value, "a number")
+        # JSON has infinities, NaN, and integers beyond all floats.
+        self._demand(abs(value) <= sys.float_info.max, keys, value, "a finite number of 64 bits")
         return value
 
     def optional(self, key: str) -> float | None:
@@ -89,38 +88,33 @@ class Checkpoint:
     def positive(self, *keys: str, default: float | None = None) -> float:
         """A number above 0, likewise."""
         value = self.number(*keys, default=default)
-        if value <= 0:
-            raise self._wrong(keys, value, "above 0")
+        self._demand(value > 0, keys, value, "above 0")
         return value
 
     def layers(self, *keys: str, most: int | None = None) -> int:
         """A number of layers, likewise; not more than `most`, or than there are tensors."""
         value, known = self.size(*keys), len(self.model.names()) if most is None else most
-        if value > known:
-            raise self._wrong(keys, value, f"at most {known}, by the weights that are there")
+        self._demand(value <= known, keys, value, f"at most {known}, by the weights that are there")
         return value
 
     def size(self, *keys: str, default: int | None = None) -> int:
         """A positive integer, likewise."""
         value = self._first(keys, default)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise self._wrong(keys, value, "a positive integer")
-        if value > i64.high:
-            raise self._wrong(keys, value, "an integer of 64 bits")
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        self._demand(whole and value >= 1, keys, value, "a positive integer")
+        self._demand(value <= i64.high, keys, value, "an integer of 64 bits")
         return value
 
     def flag(self, *keys: str, default: bool) -> bool:
         """A bool, likewise; a default is no assumption, because features are off where nothing says."""
         value = next((self.value(key) for key in keys if self.has(key)), default)
-        if not isinstance(value, bool):
-            raise self._wrong(keys, value, "true or false")
+        self._demand(isinstance(value, bool), keys, value, "true or false")
         return value
 
     def text(self, *keys: str, default: str | None = None) -> str:
         """A text, likewise."""
         value = self._first(keys, default)
-        if not isinstance(value, str):
-            raise self._wrong(keys, value, "a text")
+        self._demand(isinstance(value, str), keys, value, "a text")
         return value
 
     def items(self, key: str, count: int) -> list[Any] | None:
@@ -128,8 +122,8 @@ class Checkpoint:
         if not self.has(key):
             return None
         value = self.value(key)
-        if not isinstance(value, list) or len(value) < count:
-            raise self._wrong((key,), value, f"a list of {count} items, one a layer")
+        listed = isinstance(value, list) and len(value) >= count
+        self._demand(listed, (key,), value, f"a list of {count} items, one a layer")
         return value[:count]
 
     def _first(self, keys: tuple[str, ...], default: Any) -> Any:
@@ -140,13 +134,15 @@ class Checkpoint:
             self.assumed[next((key for key in keys if "." not in key), keys[0])] = default
         return default
 
-    def _wrong(self, keys: tuple[str, ...], value: Any, wanted: str) -> OicError:
+    def _demand(self, holds: bool, keys: tuple[str, ...], value: Any, wanted: str) -> None:
+        """Refuse a value that is not what is wanted."""
         key = next(filter(self.has, keys), keys[0])
-        if value is None:
+        if not holds and value is None:
             hint = did_you_mean(key, [k for k in self.config if k != key]) or f"--set {key}=…"
             said = f"{self.said_in} has no '{key}'" if self.said_in else f"nothing says '{key}'"
-            return fail("import-config", f"{self.model.name}: {said}", hint=hint)
-        return fail("import-config", f"{self.model.name}: '{key}' is {value!r}, and should be {wanted}")
+            raise fail("import-config", f"{self.model.name}: {said}", hint=hint)
+        if not holds:
+            raise fail("import-config", f"{self.model.name}: '{key}' is {value!r}, and should be {wanted}")
 
     def unsupported(self, key: str, value: Any, supported: str) -> OicError:
         """The refusal of a feature that no graph is written for."""
@@ -158,10 +154,14 @@ class Checkpoint:
         message = f"{self.model.name}: shapes of no {what}: {found}"
         return fail("import-unsupported", message, hint=f"supported: {supported}")
 
+    def demand(self, holds: bool, key: str, value: Any, supported: str) -> None:
+        """Refuse a value of which something does not hold that the graph needs."""
+        if not holds:
+            raise self.unsupported(key, value, supported)
+
     def require(self, key: str, value: Any, *good: Any) -> None:
         """Refuse a value that is none of the supported ones."""
-        if value not in good:
-            raise self.unsupported(key, value, ", ".join(map(repr, good)))
+        self.demand(value in good, key, value, ", ".join(map(repr, good)))
 
     # -- weights
 

@@ -117,15 +117,13 @@ class DecoderGraph(Writer):
         whole = BlockText("block entry", "Logits of every token.")
         last = BlockText("block prefill @entry", "The same, with the logits of the last token alone: for prompts.")
         for block in (whole, last):
-            block.assign("x", f"f32[{self.rows}, D]")
-            block.add("branch decoder;")
+            block.add(f"assign x: f32[{self.rows}, D];", "branch decoder;")
         self._embedding(BlockText(""))  # declares its constants first
         self._head(whole, "x", "logits")
         self._last(last)
         self._head(last, "y", "last_logits")
         for block, logits, chosen in ((whole, "logits", "next"), (last, "last_logits", "last")):
-            block.add(f"op argmax_axis({logits}, axis=-1) >> {chosen};")
-            block.add("return;")
+            block.add(f"op argmax_axis({logits}, axis=-1) >> {chosen};", "return;")
         return [whole, last]
 
     def _before(self, to: BlockText) -> None:
@@ -171,7 +169,7 @@ class DecoderGraph(Writer):
 
     def _read(self, to: BlockText, norm: Norm | None, name: str, h: str) -> str:
         """What a sublayer reads: x, or its norm."""
-        to.assign(h, f"f32[{self.rows}, D]")
+        to.add(f"assign {h}: f32[{self.rows}, D];")
         if norm is None:
             return "x"
         self.norm(to, norm, name, "x", h)
@@ -213,7 +211,7 @@ class DecoderGraph(Writer):
         for table, x in (("K", k), ("V", v)):
             if cache == Q8:
                 for part, dims in (("size", "Hk, Dh"), ("scale", "Hk"), ("step", "Hk, 1")):
-                    to.assign(f"{x}_{part}", f"f32[{rows}, {dims}]")
+                    to.add(f"assign {x}_{part}: f32[{rows}, {dims}];")
                 to.add(f"op abs({x}) >> {x}_size;")
                 for part, kept in (("scale", ""), ("step", ", keepdims=true")):
                     to.add(f"op max_axis({x}_size, axes=[-1]{kept}) >> {x}_{part};")
@@ -273,22 +271,21 @@ class DecoderGraph(Writer):
     def _projections(self, to: BlockText, h: str) -> None:
         """qh, kh and vh: queries, keys and values by head."""
         m, rows = self.model, self.rows
-        for name, heads in (("q", "H"), ("k", "Hk"), ("v", "Hk")):
-            to.assign(f"{name}h", f"f32[{rows}, {heads}, Dh]")
+        by_head = {"q": "H", "k": "Hk", "v": "Hk"}
+        to.add(*(f"assign {name}h: f32[{rows}, {heads}, Dh];" for name, heads in by_head.items()))
         if m.qkv is not None and m.order == "heads":
-            to.assign("qkv", f"f32[{rows}, H * 3 * Dh]")
-            to.assign("by_head", f"f32[{rows}, H, 3 * Dh]")
+            to.add(f"assign qkv: f32[{rows}, H * 3 * Dh];", f"assign by_head: f32[{rows}, H, 3 * Dh];")
             self.product(to, m.qkv, "wqkv", h, "qkv", "D", "H * 3 * Dh")
             to.add(f"op reshape(qkv, shape=[{rows}, H, 3 * Dh]) >> by_head;")
             to.add(f"op split(by_head, axis={rows.count(',') + 2}, sizes=[Dh, Dh, Dh]) >> qh, kh, vh;")
             return
         if m.qkv is not None:
             self._split(to, m.qkv)
-        for name, matrix, heads in (("q", m.q, "H"), ("k", m.k, "Hk"), ("v", m.v, "Hk")):
+        for (name, heads), matrix in zip(by_head.items(), (m.q, m.k, m.v)):
             if matrix is not None:
                 self.product(to, matrix, f"w{name}", h, name, "D", f"{heads} * Dh", rows)
             elif m.qkv is not None:  # in the parts that `_split` gave
-                to.assign(name, f"f32[{rows}, {heads} * Dh]")
+                to.add(f"assign {name}: f32[{rows}, {heads} * Dh];")
                 self.multiply(to, m.qkv, h, f"w{name}", f"b{name}" if m.qkv.bias else None, name)
             norm = {"q": m.q_norm, "k": m.k_norm}.get(name) if m.norm_whole else None
             if norm is not None:
@@ -299,13 +296,11 @@ class DecoderGraph(Writer):
         """wq, wk, wv, and their biases: columns or rows of one matrix, as views."""
         dims, axis = ("D, 3 * D", 1) if matrix.by_columns else ("3 * D, D", 0)
         weights = self.constant("wqkv", matrix.tensor, dims, narrow=True)
-        for name in "qkv":
-            to.assign(f"w{name}", f"{self.stored(matrix.tensor)}[D, D]")
+        to.add(*(f"assign w{name}: {self.stored(matrix.tensor)}[D, D];" for name in "qkv"))
         to.add(f"op split({weights}, axis={axis}, sizes=[D, D, D]) >> wq, wk, wv;")
         if matrix.bias:
             biases = self.constant("wqkv_bias", matrix.bias, "3 * D")
-            for name in "qkv":
-                to.assign(f"b{name}", "f32[D]")
+            to.add(*(f"assign b{name}: f32[D];" for name in "qkv"))
             to.add(f"op split({biases}, axis=0, sizes=[D, D, D]) >> bq, bk, bv;")
 
 
@@ -317,9 +312,7 @@ def _described(kind: Layer) -> str:
 def _names(kinds: list[Layer]) -> dict[Layer, str]:
     """A name for each kind of layer; those that would have the same are numbered."""
     named = [kind.name for kind in kinds]
-    return {
-        kind: f"{kind.name}_{i}" if named.count(kind.name) > 1 else kind.name for i, kind in enumerate(kinds)
-    }
+    return {kind: f"{kind.name}_{i}" if named.count(kind.name) > 1 else kind.name for i, kind in enumerate(kinds)}
 
 
 def _loops(names: list[str]) -> list[list[str]]:

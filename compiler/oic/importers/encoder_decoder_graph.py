@@ -90,8 +90,7 @@ class EncoderDecoderGraph(Writer):
         """The encoder, and keys and values of every layer of the decoder."""
         block = BlockText("block encode @entry", "Reads sources; the outputs begin anew.")
         block.note("A length that its source does not have is refused, and that of an empty one.")
-        block.assign("length", "i32[1]")
-        block.assign("last", "i32[B, 1]")
+        block.add("assign length: i32[1];", "assign last: i32[B, 1];")
         block.nest("loop rows (b in 0..B)", [
             "op slice(lengths, axis=0, start=b, end=b + 1) >> length;",
             "op slice(source, axis=1, start=length - 1, end=length) >> last;",
@@ -107,9 +106,7 @@ class EncoderDecoderGraph(Writer):
         block.note("What every layer of the decoder attends to.")
         block.nest("loop cross_layers (l in 0..L)", decoder._cross_tables().lines)
         block.add("cache.write lengths >> source_lengths[0..B];")
-        for name in ("pos", "K", "V"):
-            block.add(f"cache.reset {name};")
-        block.add("return;")
+        block.add(*(f"cache.reset {name};" for name in ("pos", "K", "V")), "return;")
         return block
 
     def _step(self) -> BlockText:
@@ -117,9 +114,9 @@ class EncoderDecoderGraph(Writer):
         m = self.model
         block = BlockText("block entry", "Logits of the next tokens of the outputs; keys and values go into the cache.")
         block.define("length", "i32", "cache.read source_lengths[0]")
-        block.assign("last", "f32[Dh]")
+        block.add("assign last: f32[Dh];")
         block.add("cache.read cross_K[0, 0, 0, length - 1] >> last; // before encode, a step is refused here")
-        block.assign("room", "f32[?, Dh]")
+        block.add("assign room: f32[?, Dh];")
         block.add("cache.read K[0, 0, 0, pos..pos + N] >> room; // a full cache is refused here")
         block.define("used", "i32[B]", "cache.read source_lengths[0..B]")
         self._embedding(block, "tokens", "pos", "N")
@@ -133,9 +130,7 @@ class EncoderDecoderGraph(Writer):
         self.product(block, head, name, "x", "logits", "D", "vocab")
         if m.logits_bias is not None:
             block.add(f"op add(logits, {self.constant('logits_bias', m.logits_bias, '1, vocab')}) >> logits;")
-        block.add("op argmax_axis(logits, axis=-1) >> next;")
-        block.add("cache.increment N pos;")
-        block.add("return;")
+        block.add("op argmax_axis(logits, axis=-1) >> next;", "cache.increment N pos;", "return;")
         return block
 
     # -- what precedes the layers, and their bodies
@@ -143,7 +138,7 @@ class EncoderDecoderGraph(Writer):
     def _embedding(self, to: BlockText, ids: str, start: str, count: str) -> None:
         """x = the embedding of tokens, with their positions where these are learned."""
         m, s = self.model, self.stack
-        to.assign("x", f"f32[{self.rows}, D]")
+        to.add(f"assign x: f32[{self.rows}, D];")
         name = "embed" if s.embed == m.embed else f"{self.prefix or 'decoder_'}embed"
         self.lookup(to, s.embed, ids, "x", name=name, scale=m.embed_scale)
         if s.places is not None:
@@ -161,12 +156,10 @@ class EncoderDecoderGraph(Writer):
             return
         keys = _sum(start, count)
         table = self.constant(f"{self.prefix}distances", b.tensor, f"{b.buckets}, {self.heads}")
-        to.assign("bias", f"f32[{self.heads}, {count}, {'?' if keys != count else keys}]")
         both = "true" if self.stack.cross is None else "false"
-        to.add(
-            f"op relative_position_bias({table}, q_start={start}, n={count}, t={keys}, bidirectional={both}, "
-            f"max_distance={b.max_distance}) >> bias;"
-        )
+        settings = f"q_start={start}, n={count}, t={keys}, bidirectional={both}, max_distance={b.max_distance}"
+        type_ = f"f32[{self.heads}, {count}, {'?' if keys != count else keys}]"
+        to.define("bias", type_, f"op relative_position_bias({table}, {settings})")
 
     def _encoder_layer(self) -> BlockText:
         """The body of the loop over the encoder's layers."""
@@ -186,8 +179,8 @@ class EncoderDecoderGraph(Writer):
         with_bias = "" if s.bias is None else ", bias=bias"
         block.note("Attention over everything of the output so far.")
         self._projections(block)
-        for name, table in (("k", "K"), ("v", "V")):
-            self._write(block, name, table, "N", "pos..pos + N")
+        for name in "kv":
+            self._write(block, name, name.upper(), "N", "pos..pos + N")
         for name, table in (("keys", "K"), ("values", "V")):
             self._read(block, name, f"{table}[l, 0..B, 0..H, 0..pos + N]", "?")
         self._attention(block, s.attention, "", f"qh, keys, values{with_bias}, causal=true")
@@ -235,7 +228,7 @@ class EncoderDecoderGraph(Writer):
         """What a sublayer reads."""
         if not self.model.before:
             return "x"
-        to.assign("h", f"f32[{self.rows}, D]")
+        to.add(f"assign h: f32[{self.rows}, D];")
         self.norm(to, norm, self.prefix + name, "x", "h")
         return "h"
 

@@ -144,8 +144,7 @@ def _layers(c: Checkpoint, a: Architecture, count: int, head: int) -> tuple[Laye
     everywhere = _rope(c, a, head) if a.style else None
     near = everywhere
     if everywhere and (c.has("rope.freq_base_swa") or c.family == "gemma3"):
-        base = c.positive("rope.freq_base_swa", default=LOCAL_BASE)
-        near = RotaryEmbedding(base, everywhere.dims, everywhere.style)
+        near = RotaryEmbedding(c.positive("rope.freq_base_swa", default=LOCAL_BASE), everywhere.dims, everywhere.style)
     every = a.bare_rope or count + 1
     return tuple(
         Layer(window if slides else None, (near if slides else everywhere) if (i + 1) % every else None)
@@ -168,15 +167,14 @@ def _sliding(c: Checkpoint, a: Architecture, count: int) -> list[bool]:
 def _rope(c: Checkpoint, a: Architecture, head: int) -> RotaryEmbedding:
     """Rotary positions; `OicError` `import-unsupported` for a scaling that is not known."""
     base, dims = c.positive("rope.freq_base", default=10000.0), c.size("rope.dimension_count", default=head)
-    if dims % 2 or dims > min(head, RotaryEmbedding.MOST):
-        raise c.unsupported("rope.dimension_count", dims, f"an even number up to {min(head, RotaryEmbedding.MOST)}")
+    most = min(head, RotaryEmbedding.MOST)
+    c.demand(dims % 2 == 0 and dims <= most, "rope.dimension_count", dims, f"an even number up to {most}")
     kind = c.text("rope.scaling.type") if c.has("rope.scaling.type") else "linear"
     c.require("rope.scaling.type", kind, "none", "linear")
     strength = c.number("rope.scaling.attn_factor") if c.has("rope.scaling.attn_factor") else 1
     c.require("rope.scaling.attn_factor", strength, 1)
     for name in ("rope_factors_long.weight", "rope_factors_short.weight"):
-        if c.model.has(name):
-            raise c.unsupported(name, "a tensor", f"'{FREQS}', one factor for each frequency")
+        c.demand(not c.model.has(name), name, "a tensor", f"'{FREQS}', one factor for each frequency")
     style = a.style or "half"
     scaled = next((key for key in SCALES if kind == "linear" and c.optional(key)), None)
     factor = c.positive(scaled) if scaled else 1.0
@@ -188,6 +186,6 @@ def _rope(c: Checkpoint, a: Architecture, head: int) -> RotaryEmbedding:
         factors = [factor * float(f) for f in c.model.tensor(FREQS)]
     if all(f == 1.0 for f in factors):
         return RotaryEmbedding(base, dims, style)
-    if not all(math.isfinite(f) and f > 0 for f in factors):
-        raise c.unsupported(FREQS, "with a factor that is not above 0", "positive factors")
+    good = all(math.isfinite(f) and f > 0 for f in factors)
+    c.demand(good, FREQS, "with a factor that is not above 0", "positive factors")
     return RotaryEmbedding(base, dims, style, tuple(base ** (-2 * d / dims) / f for d, f in enumerate(factors)))

@@ -37,8 +37,7 @@ def read(c: Checkpoint) -> Decoder:
     """Source: `gpt2` in Hugging Face's transformers; karpathy's minGPT and nanoGPT, `model.py`."""
     c.require("add_cross_attention", c.flag("add_cross_attention", default=False), False)
     width, heads = c.size("n_embd"), c.size("n_head", "num_attention_heads")
-    if width % heads:
-        raise c.unsupported("n_head", heads, f"a divisor of 'n_embd', {width}")
+    c.demand(width % heads == 0, "n_head", heads, f"a divisor of 'n_embd', {width}")
     eps = c.number("layer_norm_epsilon", default=1e-5)
     prefix = c.prefix("transformer.", "", probe="h.0.ln_1.weight")
     layer = prefix + "h.{l}."

@@ -19,8 +19,7 @@ def program(c: Checkpoint, request: Request) -> FamilyGraph:
         raise fail("import-config", f"{c.model.name}: a source of {room} tokens, {request.prefill} a step: 1 or more")
     request.alone(c)
     order = c.text("gate_order", default="rzn")
-    if sorted(order) != sorted("rzn"):
-        raise c.unsupported("gate_order", order, "'rzn' and its permutations")
+    c.demand(sorted(order) == sorted("rzn"), "gate_order", order, "'rzn' and its permutations")
     read, written, hidden = (c.shape(name) for name in ("enc_emb", "dec_emb", "enc_w_hh"))
     if not len(read) == len(written) == len(hidden) == 2:
         raise c.misshapen("such model", {"enc_emb": read, "dec_emb": written, "enc_w_hh": hidden},

@@ -194,8 +194,7 @@ def rope(c: Checkpoint, size: int, kind: str) -> RotaryEmbedding:
     if not 0 < part <= 1 or (dims := int(size * part)) % 2:
         key, value = ("head_dim", size) if part == 1 else ("partial_rotary_factor", part)
         raise c.unsupported(key, value, "an even number of elements of a head")
-    if dims > RotaryEmbedding.MOST:
-        raise c.unsupported("head_dim", size, f"at most {RotaryEmbedding.MOST}")
+    c.demand(dims <= RotaryEmbedding.MOST, "head_dim", size, f"at most {RotaryEmbedding.MOST}")
     said = next((table + key for key in ("rope_type", "type") if c.has(table + key)), None)
     if said is None and c.has(table + "factor") and not local:
         kinds = ", ".join(map(repr, ROPE_TYPES))
@@ -213,12 +212,10 @@ def rope(c: Checkpoint, size: int, kind: str) -> RotaryEmbedding:
     own_context = "original_max_position_embeddings"
     whole = c.positive(own_context, table + own_context, "max_position_embeddings")
     if name == "yarn":
-        if dims != size:
-            raise c.unsupported(said, name, "all elements of a head turn")
+        c.demand(dims == size, said, name, "all elements of a head turn")
         return _yarn(c, table, RotaryEmbedding(base, dims, freqs=tuple(freqs)), factor, whole)
     low, high = c.number(table + "low_freq_factor"), c.number(table + "high_freq_factor")
-    if high <= low:
-        raise c.unsupported(table + "high_freq_factor", high, f"above 'low_freq_factor', {low!r}")
+    c.demand(high > low, table + "high_freq_factor", high, f"above 'low_freq_factor', {low!r}")
     return RotaryEmbedding(base, dims, freqs=tuple(_stretched(f, factor, low, high, whole) for f in freqs))
 
 
@@ -227,8 +224,7 @@ def _yarn(c: Checkpoint, table: str, rope: RotaryEmbedding, factor: float, conte
 
     Source: Peng et al., YaRN, 2023; `_compute_yarn_parameters` of Hugging Face's transformers.
     """
-    if rope.base <= 1:
-        raise c.unsupported(f"{table}rope_theta", rope.base, "above 1")
+    c.demand(rope.base > 1, f"{table}rope_theta", rope.base, "above 1")
 
     def place(key: str, usual: float) -> float:
         """The frequency that turns so often, as an index."""

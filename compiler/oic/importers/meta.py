@@ -56,8 +56,7 @@ def shapes(c: Checkpoint) -> None:
 def read(c: Checkpoint) -> Decoder:
     """Source: llama2.c (`run.c`, `export.py`) and Meta's `llama` (`model.py`): rotary positions turn adjacent pairs."""
     width, heads = c.size(*SIZES["dim"]), c.size(*SIZES["n_heads"])
-    if width % heads:
-        raise c.unsupported("n_heads", heads, f"a divisor of 'dim', {width}")
+    c.demand(width % heads == 0, "n_heads", heads, f"a divisor of 'dim', {width}")
     if c.has("use_scaled_rope"):
         c.require("use_scaled_rope", c.flag("use_scaled_rope", default=False), False)
     eps = c.number("norm_eps", "rms_norm_eps", default=1e-5)

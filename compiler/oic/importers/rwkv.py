@@ -24,8 +24,7 @@ def program(c: Checkpoint, request: Request) -> FamilyGraph:
     if len(embed) != 2 or len(inner) != 2 or len(decay) not in (2, 3) or decay[2:] not in ((), (1,)) or decay[1] < 2:
         raise c.misshapen("RWKV-5.2", {"emb.weight": embed, "ffn.key.weight": inner, "att.time_decay": decay},
                           "time_decay [heads, size] or [heads, size, 1]")  # fmt: skip
-    if bonus != decay:
-        raise c.unsupported("att.time_faaaa", f"of shape {list(bonus)}", f"{list(decay)}, as 'att.time_decay'")
+    c.demand(bonus == decay, "att.time_faaaa", f"of shape {list(bonus)}", f"{list(decay)}, as 'att.time_decay'")
     count = c.count(LAYER + "att.time_decay")
     # As the author's code has it for heads of 64, which it divides by 8 before a norm with 1e-5.
     eps = c.positive("ln_x_eps", default=64e-5 if decay[1] == 64 else 1e-5)

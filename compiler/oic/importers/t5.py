@@ -89,8 +89,6 @@ def _bias(c: Checkpoint, side: str) -> RelativeBias:
     """The table of the first layer, which all layers use."""
     key, far = "relative_attention_num_buckets", "relative_attention_max_distance"
     buckets, distance = c.size(key), c.size(far)
-    if buckets % 2 or buckets < 4:
-        raise c.unsupported(key, buckets, "an even number, 4 or more")
-    if distance <= buckets // 2:
-        raise c.unsupported(far, distance, f"more than half of the {buckets} buckets")
+    c.demand(buckets % 2 == 0 and buckets >= 4, key, buckets, "an even number, 4 or more")
+    c.demand(distance > buckets // 2, far, distance, f"more than half of the {buckets} buckets")
     return RelativeBias(BIAS.format(side), buckets, distance)

@@ -26,19 +26,17 @@ class BlockText:
     lines: list[str] = field(default_factory=list)
     declared: set[str] = field(default_factory=set)
 
-    def add(self, statement: str) -> None:
-        self.lines.append(statement)
-
-    def assign(self, name: str, type_: str) -> None:
-        """Declare a temporary, unless that is done."""
-        if name not in self.declared:
-            self.declared.add(name)
-            self.lines.append(f"assign {name}: {type_};")
+    def add(self, *statements: str) -> None:
+        """Statements in order; one that declares a temporary again is left out."""
+        for statement in statements:
+            name = statement.removeprefix("assign ").partition(":")[0] if statement.startswith("assign ") else ""
+            if name not in self.declared:
+                self.declared |= {name} - {""}
+                self.lines.append(statement)
 
     def define(self, name: str, type_: str, statement: str) -> None:
         """Declare a temporary, unless that is done, and give it what a statement makes."""
-        self.assign(name, type_)
-        self.lines.append(f"{statement} >> {name};")
+        self.add(f"assign {name}: {type_};", f"{statement} >> {name};")
 
     def note(self, text: str) -> None:
         """A comment between statements, after an empty line."""

@@ -11,20 +11,14 @@ from oic.importers.family import Request
 from oic.importers.text import BlockText, number
 
 ACTIVATIONS = {
-    "gelu": 'op gelu({0}, approx="erf") >> {0};',
-    "gelu_new": 'op gelu({0}, approx="tanh") >> {0};',
-    "gelu_python": 'op gelu({0}, approx="erf") >> {0};',
-    "gelu_accurate": 'op gelu({0}, approx="tanh") >> {0};',
-    "gelu_fast": 'op gelu({0}, approx="tanh") >> {0};',
-    "gelu_pytorch_tanh": 'op gelu({0}, approx="tanh") >> {0};',
+    **dict.fromkeys(("gelu", "gelu_python"), 'op gelu({0}, approx="erf") >> {0};'),
+    **dict.fromkeys(
+        ("gelu_new", "gelu_accurate", "gelu_fast", "gelu_pytorch_tanh"), 'op gelu({0}, approx="tanh") >> {0};'
+    ),
     "quick_gelu": "op mul({0}, 1.702) >> {0};\nop silu({0}) >> {0};\nop div({0}, 1.702) >> {0};",
-    "silu": "op silu({0}) >> {0};",
-    "swish": "op silu({0}) >> {0};",
-    "relu": "op relu({0}) >> {0};",
+    **dict.fromkeys(("silu", "swish"), "op silu({0}) >> {0};"),
     "relu2": "op relu({0}) >> {0};\nop mul({0}, {0}) >> {0};",
-    "tanh": "op tanh({0}) >> {0};",
-    "sigmoid": "op sigmoid({0}) >> {0};",
-    "softplus": "op softplus({0}) >> {0};",
+    **{name: f"op {name}({{0}}) >> {{0}};" for name in ("relu", "tanh", "sigmoid", "softplus")},
     "linear": "",
 }
 """Activations by the names that configurations use, as statements on a variable."""
@@ -92,7 +86,7 @@ class Writer:
         weights = self.constant(name, matrix.tensor, dims, narrow=True)
         bias = self.constant(name + "_bias", matrix.bias, outputs) if matrix.bias else None
         if rows:
-            to.assign(y, f"f32[{rows}, {outputs}]")
+            to.add(f"assign {y}: f32[{rows}, {outputs}];")
         self.multiply(to, matrix, x, weights, bias, y)
 
     def multiply(self, to: BlockText, matrix: Matrix, x: str, weights: str, bias: str | None, y: str) -> None:
@@ -111,8 +105,7 @@ class Writer:
         self.product(to, n.up, f"{prefix}w_up", x, "up", "D", inner, rows)
         if n.gate is not None:
             self.product(to, n.gate, f"{prefix}w_gate", x, "gate", "D", inner, rows)
-        for line in ACTIVATIONS[n.activation].format("gate" if n.gate else "up").splitlines():
-            to.add(line)
+        to.add(*ACTIVATIONS[n.activation].format("gate" if n.gate else "up").splitlines())
         if n.gate is not None:
             to.add("op mul(gate, up) >> up;")
         self.product(to, n.down, f"{prefix}w_down", "up", y, inner, "D", rows)
