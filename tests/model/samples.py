@@ -119,6 +119,7 @@ def write_all(folder: Path) -> None:
 
 def read_everything(path: Path) -> Model:
     """Open a model and use all of it."""
+    from oic.cli.text import json_text
     from oic.model.inspect import describe, to_json
 
     model = Model.open(path)
@@ -131,5 +132,5 @@ def read_everything(path: Path) -> Model:
         assert array.dtype == info.dtype.np
         assert len(model.raw(name)) == info.dtype.nbytes(info.count)
     describe(model, stats=True)
-    json.dumps(to_json(model, stats=True), allow_nan=False)
+    json_text(to_json(model, stats=True))
     return model

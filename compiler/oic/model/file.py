@@ -61,9 +61,7 @@ class ModelFile:
         """Bytes in the file."""
         return len(self.content)
 
-    def bad(
-        self, slug: str, field: str, offset: int | None, fact: str, hint: str | None = None
-    ) -> OicError:
+    def bad(self, slug: str, field: str, offset: int | None, fact: str, hint: str | None = None) -> OicError:
         """The refusal of one field; `offset` in bytes, or None for what has no single place."""
         place = "" if offset is None else f" at byte {offset}"
         return fail(slug, f"{self.name}: {shortened(field, MAX_FACT)}{place}: {shortened(fact, MAX_FACT)}", hint=hint)
@@ -120,10 +118,7 @@ class ModelFile:
 
     def text(self, offset: int, count: int, field: str) -> str:
         """`count` bytes as UTF-8."""
-        if count < 1 << 16:
-            raw: bytes | memoryview = self.read(offset, count, field)
-        else:
-            raw = self.view(offset, count, field).data
+        raw = self.read(offset, count, field) if count < 1 << 16 else self.view(offset, count, field).data
         try:
             return str(raw, "utf-8")
         except UnicodeDecodeError as error:
@@ -153,6 +148,5 @@ def check_no_overlap(file: ModelFile, ranges: list[tuple[int, int, str]]) -> Non
     end, owner = 0, ""
     for offset, count, field in sorted(r for r in ranges if r[1] > 0):
         if offset < end:
-            fact = f"overlaps {owner}, which ends at byte {end}"
-            raise file.bad("model-overlap", field, offset, fact)
+            raise file.bad("model-overlap", field, offset, f"overlaps {owner}, which ends at byte {end}")
         end, owner = offset + count, field

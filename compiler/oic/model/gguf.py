@@ -13,7 +13,7 @@ that are positive integers are sizevars under their name without the architectur
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from oic.model.blocks import BITS, Blocks
 from oic.model.budget import LIST, TENSOR, TEXT, VALUE, text_bytes
 from oic.model.file import ModelFile, check_no_overlap
 from oic.model.jsontext import sizes_among
-from oic.model.tensors import Contents, Metadata, TensorSource, in_file, opaque
+from oic.model.tensors import Contents, Metadata, TensorSource, in_file, opaque, ranges_of
 
 _VALUES = {
     0: "<u1", 1: "<i1", 2: "<u2", 3: "<i2", 4: "<u4", 5: "<i4", 6: "<f4", 7: "?", 10: "<u8", 11: "<i8", 12: "<f8",
@@ -39,33 +39,15 @@ _PLAIN: dict[int, DType] = {
 }  # fmt: skip
 # Block-quantised types: name, elements a block, bytes a block.
 BLOCKS = {
-    2: ("Q4_0", 32, 18),
-    3: ("Q4_1", 32, 20),
-    6: ("Q5_0", 32, 22),
-    7: ("Q5_1", 32, 24),
-    8: ("Q8_0", 32, 34),
-    9: ("Q8_1", 32, 40),
-    10: ("Q2_K", 256, 84),
-    11: ("Q3_K", 256, 110),
-    12: ("Q4_K", 256, 144),
-    13: ("Q5_K", 256, 176),
-    14: ("Q6_K", 256, 210),
-    15: ("Q8_K", 256, 292),
-    16: ("IQ2_XXS", 256, 66),
-    17: ("IQ2_XS", 256, 74),
-    18: ("IQ3_XXS", 256, 98),
-    19: ("IQ1_S", 256, 50),
-    20: ("IQ4_NL", 32, 18),
-    21: ("IQ3_S", 256, 110),
-    22: ("IQ2_S", 256, 82),
-    23: ("IQ4_XS", 256, 136),
-    29: ("IQ1_M", 256, 56),
-    34: ("TQ1_0", 256, 54),
-    35: ("TQ2_0", 256, 66),
-    39: ("MXFP4", 32, 17),
-    40: ("NVFP4", 64, 36),
-    41: ("Q1_0", 128, 18),
-}
+    2: ("Q4_0", 32, 18), 3: ("Q4_1", 32, 20), 6: ("Q5_0", 32, 22), 7: ("Q5_1", 32, 24),
+    8: ("Q8_0", 32, 34), 9: ("Q8_1", 32, 40),
+    10: ("Q2_K", 256, 84), 11: ("Q3_K", 256, 110), 12: ("Q4_K", 256, 144), 13: ("Q5_K", 256, 176),
+    14: ("Q6_K", 256, 210), 15: ("Q8_K", 256, 292),
+    16: ("IQ2_XXS", 256, 66), 17: ("IQ2_XS", 256, 74), 18: ("IQ3_XXS", 256, 98), 19: ("IQ1_S", 256, 50),
+    20: ("IQ4_NL", 32, 18), 21: ("IQ3_S", 256, 110), 22: ("IQ2_S", 256, 82), 23: ("IQ4_XS", 256, 136),
+    29: ("IQ1_M", 256, 56), 34: ("TQ1_0", 256, 54), 35: ("TQ2_0", 256, 66),
+    39: ("MXFP4", 32, 17), 40: ("NVFP4", 64, 36), 41: ("Q1_0", 128, 18),
+}  # fmt: skip
 
 
 def read(file: ModelFile) -> Contents:
@@ -76,16 +58,17 @@ def read(file: ModelFile) -> Contents:
     for _ in range(file.unsigned(16, 8, "number of keys")):
         key = reader.name("key", metadata)
         metadata[key] = reader.value(reader.unsigned(4, f"type of {key!r}"), f"value of {key!r}")
-    found: dict[str, _Tensor] = {}
+    found: dict[str, Callable[[int, int], TensorSource]] = {}
     for _ in range(file.unsigned(8, 8, "number of tensors")):
         name = reader.name("tensor name", found)
         found[name] = reader.tensor(name)
     alignment = _alignment(file, metadata)
     data = -(-reader.at // alignment) * alignment
-    entries = {name: _entry(file, name, t, data, alignment) for name, t in found.items()}
-    ranges = [(e.info.offset or 0, e.info.nbytes, f"tensor {n!r}") for n, e in entries.items()]
-    check_no_overlap(file, ranges)
-    return Contents(entries, _sizevars(metadata), metadata)
+    entries = {name: placed(data, alignment) for name, placed in found.items()}
+    check_no_overlap(file, ranges_of(entries))
+    prefix = f"{metadata.get('general.architecture', '')}."
+    own = {k[len(prefix) :]: v for k, v in metadata.items() if k.startswith(prefix)}
+    return Contents(entries, sizes_among(own), metadata)
 
 
 def _check_version(file: ModelFile) -> None:
@@ -102,22 +85,6 @@ def _alignment(file: ModelFile, metadata: dict[str, Metadata]) -> int:
     if type(value) is not int or not 0 < value <= 1 << 32 or value & (value - 1):
         raise file.bad("model-field", "'general.alignment'", None, f"{value!r} is no power of two")
     return value
-
-
-def _sizevars(metadata: dict[str, Metadata]) -> dict[str, int]:
-    prefix = f"{metadata.get('general.architecture', '')}."
-    own = {k[len(prefix) :]: v for k, v in metadata.items() if k.startswith(prefix)}
-    return sizes_among(own)
-
-
-@dataclass(frozen=True)
-class _Tensor:
-    """A tensor as its entry declares it; `place` is the byte of the entry's rank."""
-
-    place: int
-    shape: tuple[int, ...]
-    tag: int
-    offset: int
 
 
 @dataclass(eq=False)
@@ -169,40 +136,39 @@ class _GgufReader:
         form = np.dtype(_VALUES[tag])
         raw = self.file.view(self.at, count * form.itemsize, what)
         if tag == _BOOL and (raw > 1).any():
-            place = self.at + int((raw > 1).argmax())
-            raise self.file.bad("model-field", what, place, "a bool is neither 0 nor 1")
+            at = self.at + int((raw > 1).argmax())
+            raise self.file.bad("model-field", what, at, "a bool is neither 0 nor 1")
         self.file.charge(VALUE * count, what, self.at)
         self.at += count * form.itemsize
         found: list[Any] = raw.view(form).tolist()
         return found
 
-    def tensor(self, name: str) -> _Tensor:
-        what, place = f"tensor {name!r}", self.at
-        self.file.charge(TENSOR, "tensors", place)
+    def tensor(self, name: str) -> Callable[[int, int], TensorSource]:
+        """A tensor, once it is known where the data begins, and what its alignment is."""
+        file, what, place = self.file, f"tensor {name!r}", self.at
+        file.charge(TENSOR, "tensors", place)
         rank = self.unsigned(4, f"rank of {what}")
-        self.file.require(rank <= 4, f"rank of {what}", place, f"{rank} is over 4")
-        sizes = tuple(self.unsigned(8, f"dimensions of {what}") for _ in range(rank))
-        tag, offset = self.unsigned(4, f"type of {what}"), self.unsigned(8, f"offset of {what}")
-        return _Tensor(place, sizes[::-1], tag, offset)
+        file.require(rank <= 4, f"rank of {what}", place, f"{rank} is over 4")
+        dims = f"dimensions of {what}"
+        shape = tuple(self.unsigned(8, dims) for _ in range(rank))[::-1]
+        where, tag, offset = self.at, self.unsigned(4, f"type of {what}"), self.unsigned(8, f"offset of {what}")
 
+        def placed(data: int, alignment: int) -> TensorSource:
+            if tag not in _PLAIN and tag not in BLOCKS:
+                raise file.bad("model-dtype", f"type of {what}", where, f"unknown type {tag}")
+            fact = f"{offset} is not a multiple of the alignment {alignment}"
+            file.require(offset % alignment == 0, f"offset of {what}", where + 4, fact)
+            dtype, block, nbytes = _stored(tag)
+            count = file.count(shape, nbytes * 8, dims, place + 4)
+            fact = f"{list(shape)}, but {dtype} has blocks of {block} elements"
+            file.require((shape or (1,))[-1] % block == 0, dims, place + 4, fact)
+            start, total = data + offset, count // block * nbytes
+            file.need(start, total, f"data of {what}")
+            reason = f"the stored type {dtype} is block-quantised, which is not read" if tag in BLOCKS else ""
+            found = in_file(file, name, dtype, shape, start, total, reason)
+            return replace(found, origin=Blocks(file, start, shape, dtype.name)) if dtype.name in BITS else found
 
-def _entry(file: ModelFile, name: str, tensor: _Tensor, data: int, alignment: int) -> TensorSource:
-    what, tag = f"tensor {name!r}", tensor.tag
-    where = tensor.place + 4 + 8 * len(tensor.shape)
-    if tag not in _PLAIN and tag not in BLOCKS:
-        raise file.bad("model-dtype", f"type of {what}", where, f"unknown type {tag}")
-    fact = f"{tensor.offset} is not a multiple of the alignment {alignment}"
-    file.require(tensor.offset % alignment == 0, f"offset of {what}", where + 4, fact)
-    dtype, block, nbytes = _stored(tag)
-    dims = f"dimensions of {what}"
-    count = file.count(tensor.shape, nbytes * 8, dims, tensor.place + 4)
-    fact = f"{list(tensor.shape)}, but {dtype} has blocks of {block} elements"
-    file.require((tensor.shape or (1,))[-1] % block == 0, dims, tensor.place + 4, fact)
-    start, total = data + tensor.offset, count // block * nbytes
-    file.need(start, total, f"data of {what}")
-    reason = f"the stored type {dtype} is block-quantised, which is not read" if tag in BLOCKS else ""
-    found = in_file(file, name, dtype, tensor.shape, start, total, reason)
-    return replace(found, origin=Blocks(file, start, tensor.shape, dtype.name)) if dtype.name in BITS else found
+        return placed
 
 
 def _stored(tag: int) -> tuple[DType, int, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -45,41 +44,26 @@ def describe(model: Model, stats: bool = False, width: int | None = None) -> str
 
 
 def to_json(model: Model, stats: bool = False) -> dict[str, Any]:
-    """The same as a dictionary of plain values; not-finite floats are text ('nan', 'inf')."""
-    return {
-        "name": model.name,
-        "sizevars": dict(model.sizevars),
-        "metadata": {key: _finite(value) for key, value in model.metadata.items()},
-        "tensors": [_tensor(model, model.info(name), stats) for name in model.names()],
-    }
+    """The same as a dictionary of plain values."""
+    tensors = [_tensor(model, model.info(name), stats) for name in model.names()]
+    metadata, sizevars = dict(model.metadata), dict(model.sizevars)
+    return {"name": model.name, "sizevars": sizevars, "metadata": metadata, "tensors": tensors}
 
 
 def _tensor(model: Model, info: TensorInfo, stats: bool) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "name": info.name,
-        "dtype": info.dtype.name,
-        "shape": list(info.shape),
-        "has_data": info.has_data,
-        "bytes": info.nbytes,
-        "file": info.file,
-        "offset": info.offset,
-    }
+        "name": info.name, "dtype": info.dtype.name, "shape": list(info.shape), "has_data": info.has_data,
+        "bytes": info.nbytes, "file": info.file, "offset": info.offset,
+    }  # fmt: skip
     if info.quant is not None:
-        found["quant"] = {
-            "symmetric": info.quant.symmetric,
-            "axis": info.quant.axis,
-            "scales": list(info.quant.scales),
-            "zero_points": list(info.quant.zero_points),
-        }
+        found["quant"] = {key: list(v) if isinstance(v, tuple) else v for key, v in vars(info.quant).items()}
     if stats:
-        values = _statistics(model, info)
-        found |= dict(zip(("min", "max", "mean"), map(_finite, values), strict=False))
+        found |= dict(zip(("min", "max", "mean"), _statistics(model, info), strict=False))
     return found
 
 
 def _rows(model: Model, stats: bool) -> list[list[str]]:
-    heading = ["name", "dtype", "shape", "bytes", "offset"]
-    rows = [heading + (["min", "max", "mean"] if stats else [])]
+    rows = [["name", "dtype", "shape", "bytes", "offset", *(["min", "max", "mean"] if stats else [])]]
     for name in model.names():
         info = model.info(name)
         row = [name, info.dtype.name, "[" + ", ".join(map(str, info.shape)) + "]"]
@@ -113,15 +97,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= _WIDTH and len(value) <= 8 else f"{text[:_WIDTH]} ({len(value)})"
 
 
-def _finite(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_finite(v) for v in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _section(
-    title: str, rows: Sequence[Sequence[str]], right: tuple[int, ...] = (), width: int | None = None
-) -> str:
+def _section(title: str, rows: Sequence[Sequence[str]], right: tuple[int, ...] = (), width: int | None = None) -> str:
     """A heading and aligned columns; the columns in `right` are flush right."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = [title]
@@ -132,9 +108,6 @@ def _section(
         if narrow:
             lines.append(f"  {row[0]}")
             row = ["", *row[1:]]
-        cells = [
-            cell.rjust(widths[i]) if i in right else cell.ljust(widths[i])
-            for i, cell in enumerate(row)
-        ]
+        cells = [cell.rjust(widths[i]) if i in right else cell.ljust(widths[i]) for i, cell in enumerate(row)]
         lines.append(("  " + "  ".join(cells)).rstrip())
     return "\n".join(lines)

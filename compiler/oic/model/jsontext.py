@@ -58,9 +58,8 @@ def parse(file: ModelFile, offset: int, count: int, field: str) -> dict[str, Any
         value = json.loads(text, object_pairs_hook=_unique, parse_float=_finite, parse_int=_integer)
     except _Duplicate as error:
         key = str(error)
-        fact = f"the key {key[:60]!r} is given twice"
         place = offset + max(0, text.encode().rfind(json.dumps(key).encode()))
-        raise file.bad("model-duplicate", field, place, fact) from None
+        raise file.bad("model-duplicate", field, place, f"the key {key[:60]!r} is given twice") from None
     except _Beyond as error:
         number = str(error)
         at = next(word.start() for word in _WORDS.finditer(text) if word[0].startswith(number))
@@ -69,8 +68,7 @@ def parse(file: ModelFile, offset: int, count: int, field: str) -> dict[str, Any
         raise file.bad("model-field", field, place, fact, "infinity is written Infinity") from None
     except json.JSONDecodeError as error:
         place = offset + len(text[: error.pos].encode())
-        fact = f"not JSON: {error.msg.lower()}"
-        raise file.bad("model-field", field, place, fact) from None
+        raise file.bad("model-field", field, place, f"not JSON: {error.msg.lower()}") from None
     except RecursionError:
         raise file.bad("model-field", field, offset, "nested too deeply") from None
     except ValueError as error:  # an integer of thousands of digits
@@ -127,8 +125,4 @@ def flatten(file: ModelFile, tree: dict[str, Any]) -> dict[str, Metadata]:
 
 def sizes_among(metadata: dict[str, Metadata]) -> dict[str, int]:
     """The positive integers of the metadata, which are sizevars too (SPEC, section 9)."""
-    return {
-        key: value
-        for key, value in metadata.items()
-        if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 63
-    }
+    return {k: v for k, v in metadata.items() if isinstance(v, int) and not isinstance(v, bool) and 0 < v < 1 << 63}

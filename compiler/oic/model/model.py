@@ -43,13 +43,9 @@ class Model:
     """
 
     def __init__(
-        self,
-        tensors: Mapping[str, object] | None = None,
-        sizevars: Mapping[str, int] | None = None,
-        metadata: Mapping[str, object] | None = None,
-        *,
-        name: str = "model",
-    ) -> None:
+        self, tensors: Mapping[str, object] | None = None, sizevars: Mapping[str, int] | None = None,
+        metadata: Mapping[str, object] | None = None, *, name: str = "model",
+    ) -> None:  # fmt: skip
         self.path: Path | None = None
         self.name = name
         given = arguments.mapping("tensors", tensors, "oic.Model.open(path) opens a file")

@@ -84,11 +84,8 @@ class _OinfReader:
         metadata = self._table("metadata", "tensors", self._metadata)
         entries = self._table("tensors", "data", self._tensor)
         check_no_overlap(self.file, self.payloads)  # before a payload is decoded
-        return Contents(
-            {name: decoded() for name, decoded in entries.items()},
-            sizevars,
-            {name: decoded() for name, decoded in metadata.items()},
-        )
+        tensors = {name: decoded() for name, decoded in entries.items()}
+        return Contents(tensors, sizevars, {name: decoded() for name, decoded in metadata.items()})
 
     def _table(self, section: str, following: str, entry: Callable[[str], _T]) -> dict[str, _T]:
         self.at, self.end = self.sections[section], self.sections[following]
@@ -101,8 +98,7 @@ class _OinfReader:
             found[name] = entry(name)
         rest = self.file.view(self.at, self.end - self.at, section)
         if rest.any():
-            place = self.at + int((rest != 0).argmax())
-            raise self.file.bad("model-field", f"padding of {section}", place, "not zero")
+            raise self.file.bad("model-field", f"padding of {section}", self.at + int((rest != 0).argmax()), "not zero")
         return found
 
     def _unsigned(self, width: int, what: str) -> int:
@@ -121,8 +117,7 @@ class _OinfReader:
         name = self.file.check_name(self.file.text(self.at, length, what), what, self.at)
         self.file.charge(LIST + text_bytes(name), what, self.at)
         if not NAME.fullmatch(name):
-            fact = f"{name!r} has characters other than A-Z a-z 0-9 . _ -"
-            raise self.file.bad("model-name", what, self.at, fact)
+            raise self.file.bad("model-name", what, self.at, f"{name!r} has characters other than A-Z a-z 0-9 . _ -")
         self._within(padded(4 + length) - 4, what)
         self.at = start + padded(4 + length)
         return name

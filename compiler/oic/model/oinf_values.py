@@ -28,9 +28,7 @@ from oic.model.tensors import Metadata, Quant, stored
 NAME = re.compile(r"[A-Za-z0-9._-]+")
 BITSET, TEXT, ARRAY = 13, 14, 15
 _NAMES = "i8 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64 bool bitset - - bf16 f8 i4 i2 i1 u4 u2 u1 t2 t1"
-TENSOR_TAGS: dict[int, DType] = {
-    tag: ALL[name] for tag, name in enumerate(_NAMES.split(), 1) if name != "-"
-}
+TENSOR_TAGS: dict[int, DType] = {tag: ALL[name] for tag, name in enumerate(_NAMES.split(), 1) if name != "-"}
 TAGS = {dtype.name: tag for tag, dtype in TENSOR_TAGS.items()}
 _QUANT = struct.Struct("<IIIIQQQQ")
 
@@ -40,9 +38,7 @@ def padded(count: int) -> int:
     return (count + 7) // 8 * 8
 
 
-def read_value(
-    file: ModelFile, what: str, tag: int, tag_at: int, offset: int, nbytes: int
-) -> Metadata:
+def read_value(file: ModelFile, what: str, tag: int, tag_at: int, offset: int, nbytes: int) -> Metadata:
     """The metadata value in `nbytes` at `offset`; bitsets are lists of bool, arrays lists."""
     readers: dict[int, Callable[..., Metadata]] = {TEXT: _read_text, BITSET: _read_bits, ARRAY: _read_array}
     if tag in readers:
@@ -111,9 +107,7 @@ def _elements(file: ModelFile, what: str, dtype: DType, shape: tuple[int, ...], 
     return unpack(stored(file, what, offset, dtype, count), dtype, count).astype(dtype.wide).reshape(shape).tolist()
 
 
-def read_quant(
-    file: ModelFile, what: str, offset: int, nbytes: int, shape: tuple[int, ...]
-) -> Quant:
+def read_quant(file: ModelFile, what: str, offset: int, nbytes: int, shape: tuple[int, ...]) -> Quant:
     """The quantisation record of a tensor of this shape."""
     _at_least(file, what, offset, nbytes, _QUANT.size)
     fields = _QUANT.unpack(file.read(offset, _QUANT.size, what))
@@ -149,10 +143,8 @@ def quant_bytes(what: str, quant: Quant, shape: tuple[int, ...]) -> bytes:
     if len(quant.scales) != length or zeros not in (0, length) or (zeros and quant.symmetric):
         raise fail("model-value", f"the quantisation of {what} does not suit its shape {shape}")
     mode, axis = (1, 0) if quant.axis is None else (2, quant.axis)
-    head = _QUANT.pack(
-        1 if quant.symmetric else 2, mode, mode if zeros else 0, 0,
-        axis, length, axis if zeros else 0, zeros,
-    )  # fmt: skip
+    zero_mode, zero_axis = (mode, axis) if zeros else (0, 0)
+    head = _QUANT.pack(1 if quant.symmetric else 2, mode, zero_mode, 0, axis, length, zero_axis, zeros)
     scales = np.array(quant.scales, "<f4").tobytes()
     return whole(head + scales + np.array(quant.zero_points, "<i4").tobytes())
 

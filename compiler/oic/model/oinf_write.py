@@ -36,8 +36,7 @@ def write_oinf(path: str | Path, model: Model, version: int = 2) -> None:
             os.unlink(scratch)
             raise
     except OSError as error:
-        text = f"cannot write {str(path)!r}: {str(error.strerror).lower()}"
-        raise fail("model-write", text) from None
+        raise fail("model-write", f"cannot write {str(path)!r}: {str(error.strerror).lower()}") from None
 
 
 def _write(stream: BinaryIO, model: Model, version: int) -> None:
@@ -98,6 +97,5 @@ class _Layout:
 
 def _name(name: str) -> bytes:
     if not NAME.fullmatch(name):
-        text = f"the name {name!r} cannot be written in .oinf"
-        raise fail("model-name", text, hint="use A-Z a-z 0-9 . _ -")
+        raise fail("model-name", f"the name {name!r} cannot be written in .oinf", hint="use A-Z a-z 0-9 . _ -")
     return written_text(name)

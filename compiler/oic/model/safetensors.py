@@ -19,7 +19,7 @@ from oic.dtypes import DType
 from oic.model import jsontext
 from oic.model.budget import TENSOR
 from oic.model.file import ModelFile, check_no_overlap
-from oic.model.tensors import Contents, Metadata, TensorSource, in_file, opaque
+from oic.model.tensors import Contents, Metadata, TensorSource, in_file, opaque, ranges_of
 
 MAX_HEADER = 100_000_000  # bytes; the format's own limit
 HEADER = "header"
@@ -38,8 +38,7 @@ def read(file: ModelFile) -> Contents:
     `false` is taken as that value, and positive integers are sizevars too, as in `config.json`.
     """
     length = file.unsigned(0, 8, "header length")
-    fact = f"{length} bytes, but a header has at most {MAX_HEADER}"
-    file.require(length <= MAX_HEADER, "header length", 0, fact)
+    file.require(length <= MAX_HEADER, "header length", 0, f"{length} bytes, but a header has at most {MAX_HEADER}")
     file.need(8, length, HEADER)
     header = jsontext.parse(file, 8, length, HEADER)
     metadata = _metadata(file, header.pop("__metadata__", {}))
@@ -51,8 +50,7 @@ def read(file: ModelFile) -> Contents:
 
 def _metadata(file: ModelFile, given: Any) -> dict[str, Metadata]:
     if not isinstance(given, dict) or not all(isinstance(v, str) for v in given.values()):
-        place = _place(file, "__metadata__")
-        raise file.bad("model-field", "'__metadata__'", place, "not a map from text to text")
+        raise file.bad("model-field", "'__metadata__'", _place(file, "__metadata__"), "not a map from text to text")
     for key in given:
         file.check_name(key, f"{key[:60]!r}, key of '__metadata__'", None)
     return {key: _value(text) for key, text in given.items()}
@@ -67,8 +65,7 @@ def _value(text: str) -> Metadata:
 
 def _place(file: ModelFile, name: str) -> int:
     """The offset of a key in the header (for messages)."""
-    length = file.unsigned(0, 8, "header length")
-    header = file.read(8, length, HEADER)  # a copy: only for a file that is refused
+    header = file.read(8, file.unsigned(0, 8, "header length"), HEADER)  # a copy: only for a file that is refused
     for key in (json.dumps(name, ensure_ascii=False), json.dumps(name)):
         at = header.find(key.encode("utf-8", "surrogatepass"))
         if at >= 0:
@@ -99,8 +96,7 @@ def _entry(file: ModelFile, data: int, name: str, spec: Any) -> TensorSource:
         raise wrong("data_offsets", f"{offsets} is not a range of bytes")
     begin, nbytes = offsets[0], offsets[1] - offsets[0]
     if nbytes * 8 != count * bits:
-        fact = f"{nbytes} bytes, but {stored} of shape {shape} has {count * bits / 8:g}"
-        raise wrong("data_offsets", fact)
+        raise wrong("data_offsets", f"{nbytes} bytes, but {stored} of shape {shape} has {count * bits / 8:g}")
     if data + offsets[1] > file.size:
         fact = f"ends at byte {data + offsets[1]} of the file, which ends at {file.size}"
         raise wrong("data_offsets", fact, "model-truncated")
@@ -110,7 +106,7 @@ def _entry(file: ModelFile, data: int, name: str, spec: Any) -> TensorSource:
 
 def _check_cover(file: ModelFile, data: int, entries: dict[str, TensorSource]) -> None:
     """Every byte of the data belongs to exactly one tensor."""
-    ranges = [(e.info.offset or 0, e.info.nbytes, f"tensor {n!r}") for n, e in entries.items()]
+    ranges = ranges_of(entries)
     check_no_overlap(file, ranges)
     end = data
     for offset, nbytes, field in sorted(r for r in ranges if r[1]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -177,6 +177,11 @@ def in_file(
     return TensorSource(TensorInfo(name, dtype, shape, True, nbytes, file.name, offset), origin)
 
 
+def ranges_of(entries: Mapping[str, TensorSource]) -> list[tuple[int, int, str]]:
+    """Where tensors lie in their file: offset, bytes, and what messages call them."""
+    return [(e.info.offset or 0, e.info.nbytes, f"tensor {n!r}") for n, e in entries.items()]
+
+
 def stored(file: ModelFile, field: str, offset: int, dtype: DType, count: int) -> NDArray[np.uint8]:
     """The bytes of elements that lie in a file, each of which has to encode a value."""
     raw = file.view(offset, dtype.nbytes(count), field)
@@ -225,7 +230,10 @@ def from_memory(name: str, value: object) -> TensorSource:
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], (str, DType)):
         value = Tensor(*value)
     if isinstance(value, Tensor):
-        dtype, quant = _named_dtype(name, value.dtype), value.quant
+        if not isinstance(value.dtype, DType) and value.dtype not in ALL:
+            raise fail("model-dtype", f"tensor '{name}': there is no element type '{value.dtype}'")
+        dtype = value.dtype if isinstance(value.dtype, DType) else ALL[value.dtype]
+        quant = value.quant
         if value.array is None:
             return TensorSource(TensorInfo(name, dtype, tuple(value.shape or ()), False, 0), None)
         array = _converted(name, np.asarray(value.array), dtype)
@@ -241,14 +249,6 @@ def from_memory(name: str, value: object) -> TensorSource:
     array = np.ascontiguousarray(array, dtype.np).reshape(array.shape)
     info = TensorInfo(name, dtype, array.shape, True, dtype.nbytes(array.size), quant=quant)
     return TensorSource(info, Computed(lambda: array))
-
-
-def _named_dtype(name: str, dtype: DType | str) -> DType:
-    if isinstance(dtype, DType):
-        return dtype
-    if dtype not in ALL:
-        raise fail("model-dtype", f"tensor '{name}': there is no element type '{dtype}'")
-    return ALL[dtype]
 
 
 def _converted(name: str, array: Array, dtype: DType) -> Array:
