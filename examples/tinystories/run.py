@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 import oic
-from oic.generation.tokenizer import Pieces
+from oic.generation.tokenizer import pieces
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -76,7 +76,7 @@ def main() -> int:
     with oic.Synthesizer(graph, model).build(HERE / "out").make_executor() as executor:
         if options.check:
             return 0 if check(executor, folder) else 1
-        tokenizer = Pieces(folder / "tok512.bin", BEGIN)
+        tokenizer = pieces(folder / "tok512.bin", BEGIN)
         prompt = tokenizer.encode(options.prompt)
         start = time.perf_counter()
         found, _ = generate(executor, prompt, options.n)

@@ -17,7 +17,7 @@ from importers.test_import import checkpoint
 from oic.cli.main import main
 from oic.generation.detokenizer import Detokenizer
 from oic.generation.generator import Stop
-from oic.generation.tokenizer import Pieces
+from oic.generation.tokenizer import pieces
 from oic.operators.sampling import shares
 from paths import models_dir, needs_models
 
@@ -185,17 +185,17 @@ def test_the_function_gives_tokens_as_they_come(source: Path, generator: oic.Gen
 
 
 def test_pieces_of_a_small_tokenizer(tmp_path: Path) -> None:
-    pieces = [b"<unk>", b"<s>", b"</s>", *(b"<0x%02X>" % i for i in range(256)), b" ", b"a", b"b", b" a", b" ab"]
+    parts = [b"<unk>", b"<s>", b"</s>", *(b"<0x%02X>" % i for i in range(256)), b" ", b"a", b"b", b" a", b" ab"]
     scores = [0.0] * 261 + [-3.0] + [-1.0, -2.0]
-    data = struct.pack("<i", 6) + b"".join(struct.pack("<fi", s, len(p)) + p for p, s in zip(pieces, scores))
+    data = struct.pack("<i", 6) + b"".join(struct.pack("<fi", s, len(p)) + p for p, s in zip(parts, scores))
     (tmp_path / "tok.bin").write_bytes(data)
-    tokenizer = Pieces(tmp_path / "tok.bin", 1)
+    tokenizer = pieces(tmp_path / "tok.bin", 1)
     assert tokenizer.encode("ab") == [1, 263] and tokenizer.decode([263]) == " ab"
     assert tokenizer.encode("é")[1:] == [259, 3 + 0xC3, 3 + 0xA9] and tokenizer.decode([3 + 0xC3, 3 + 0xA9]) == "é"
     assert tokenizer.encode("") == [1]
     (tmp_path / "tok.bin").write_bytes(data[:-1])
     with pytest.raises(oic.OicError, match="ends within token"):
-        Pieces(tmp_path / "tok.bin", 1)
+        pieces(tmp_path / "tok.bin", 1)
 
 
 def test_the_command(source: Path, generator: oic.Generator) -> None:

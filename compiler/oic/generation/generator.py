@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,8 +25,7 @@ from oic.generation.tokenizer import Tokenizer, described, no_tokenizer, tokeniz
 from oic.importers import import_checkpoint
 from oic.importers.folder import GRAPH, MODEL
 from oic.importers.transformer import POSITIONS
-from oic.model import Model
-from oic.model.hf import CONFIG
+from oic.model import Model, hf
 from oic.session.executor import Executor
 
 GENERATION = "generation_config.json"
@@ -105,9 +103,7 @@ class Generator:
         if not (folder / GRAPH).is_file():
             self._scratch = tempfile.TemporaryDirectory(prefix="oic-import-")
             folder = Path(self._scratch.name)
-            import_checkpoint(
-                self.source, folder, config=self.config, settings=self.settings, context=self.context
-            )
+            import_checkpoint(self.source, folder, config=self.config, settings=self.settings, context=self.context)
         elif self.config is not None or self.settings:
             raise fail("import-config", f"'{self.source}' was imported: a configuration is for checkpoints",
                        hint="import the checkpoint again, or change sizes in the graph")  # fmt: skip
@@ -122,7 +118,8 @@ class Generator:
         if self.context is not None and isinstance(most, int) and self.context > most:
             message = f"a context of {self.context} tokens, but the model has learned {most} positions"
             raise fail("import-config", message)
-        self._homes = [folder, self.source, *_sources(folder)]
+        files = dict.fromkeys(model.info(name).file for name in model.names())
+        self._homes = [folder, self.source, *(Path(file).parent for file in files)]
         self._told = model.metadata | _generation(self._homes) | dict(self.settings)
         self._built = Synthesizer(
             graph, model, sizes=sizes, target=self.target, threads=self.threads, weights=self.weights
@@ -179,16 +176,10 @@ class Generator:
         return self.tokenizer().encode(text)
 
     def stream(
-        self,
-        ids: Sequence[int],
-        count: int = 32,
-        sampling: Sampling | None = None,
-        *,
-        stop_ids: Sequence[int] | None = None,
-        stop_texts: Sequence[str] = (),
-        stop: Stop | None = None,
+        self, ids: Sequence[int], count: int = 32, sampling: Sampling | None = None, *,
+        stop_ids: Sequence[int] | None = None, stop_texts: Sequence[str] = (), stop: Stop | None = None,
         executor: Executor | None = None,
-    ) -> Iterator[Token]:
+    ) -> Iterator[Token]:  # fmt: skip
         """New tokens after a prompt, of an encoder–decoder the output for a source, as they come.
 
         stop_ids    ids that end the text, given like others; None: those of the configuration
@@ -267,9 +258,9 @@ class Generator:
     @property
     def checkpoint(self) -> Path:
         """The folder whose weights are used; `OicError` `model-open` where they lie in no such folder."""
-        found = next((home for home in self._homes if (home / CONFIG).is_file()), None)
+        found = next((home for home in self._homes if (home / hf.CONFIG).is_file()), None)
         if found is None:
-            raise fail("model-open", f"the weights of '{self.source}' are in no folder with a {CONFIG}")
+            raise fail("model-open", f"the weights of '{self.source}' are in no folder with a {hf.CONFIG}")
         return found
 
     def logits(self, fed: Sequence[int], *, given: int = 1, source: Sequence[int] | None = None) -> NDArray[np.float32]:
@@ -287,16 +278,9 @@ class Generator:
             return np.concatenate(list(self._kind.rows(session, fed, given)))
 
     def batch(
-        self,
-        prompts: Sequence[Sequence[int]],
-        count: int = 32,
-        sampling: Sampling | None = None,
-        *,
-        threads: int = 1,
-        stop_ids: Sequence[int] | None = None,
-        stop_texts: Sequence[str] = (),
-        stops: Sequence[Stop] | None = None,
-    ) -> list[list[Token]]:
+        self, prompts: Sequence[Sequence[int]], count: int = 32, sampling: Sampling | None = None, *, threads: int = 1,
+        stop_ids: Sequence[int] | None = None, stop_texts: Sequence[str] = (), stops: Sequence[Stop] | None = None,
+    ) -> list[list[Token]]:  # fmt: skip
         """New tokens after each of several prompts: sessions of their own over the same weights, on so many threads.
 
         stops   one a prompt: each is told why its text ended
@@ -319,21 +303,11 @@ class Generator:
 
 
 def generate(
-    source: str | Path,
-    prompt: str | Sequence[int],
-    *,
-    count: int = 32,
-    temperature: float = 0.0,
-    top_k: int = 0,
-    top_p: float = 1.0,
-    seed: int = 0,
-    stop_ids: Sequence[int] | None = None,
-    stop_texts: Sequence[str] = (),
-    context: int | None = None,
-    target: str = "host",
-    config: str | Path | None = None,
+    source: str | Path, prompt: str | Sequence[int], *, count: int = 32, temperature: float = 0.0, top_k: int = 0,
+    top_p: float = 1.0, seed: int = 0, stop_ids: Sequence[int] | None = None, stop_texts: Sequence[str] = (),
+    context: int | None = None, target: str = "host", config: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
-) -> Iterator[Token]:
+) -> Iterator[Token]:  # fmt: skip
     """New tokens after a prompt, as they come, from a checkpoint or an imported folder.
 
     prompt   what a decoder goes on with, or an encoder reads: a text (the folder has a tokenizer), or token ids
@@ -347,22 +321,7 @@ def generate(
         yield from generator.stream(ids, count, sampling, stop_ids=stop_ids, stop_texts=stop_texts)
 
 
-def _sources(folder: Path) -> list[Path]:
-    """The folders of the files that an imported model refers to."""
-    names = json.loads((folder / MODEL).read_text(encoding="utf-8"))["files"]  # the model has been opened
-    paths = [(folder / name).resolve() for name in names]
-    return [path if path.is_dir() else path.parent for path in paths]
-
-
 def _generation(homes: Sequence[Path]) -> dict[str, Any]:
     """What the first of the folders with such a file says of generation.  Raises OicError."""
     path = next((home / GENERATION for home in homes if (home / GENERATION).is_file()), None)
-    if path is None:
-        return {}
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise fail("model-format", f"'{path}': {error}") from None
-    if not isinstance(found, dict):
-        raise fail("model-format", f"'{path}' is no table of settings")
-    return {key: value for key, value in found.items() if value is not None}
+    return {} if path is None else hf.configuration(path)[0]

@@ -9,14 +9,14 @@ from __future__ import annotations
 import heapq
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any
 
 from oic.diagnostics import fail
 
 PREFIX = "tokenizer.ggml."
-UNKNOWN, CONTROL, USER, BYTE = 2, 3, 4, 6
+NORMAL, UNKNOWN, CONTROL, USER, BYTE = 1, 2, 3, 4, 6
 """Values of `token_type`."""
 
 SPACE = "\u2581"
@@ -31,7 +31,7 @@ SPLITS: dict[str, str | None] = {
 """How a text is parted before merges, by `tokenizer.ggml.pre`: a regular expression, whose matches stay apart."""
 
 
-def vocabulary(settings: Mapping[str, Any]) -> Scored | Merged | None:
+def vocabulary(settings: Mapping[str, Any]) -> Scored | Packaged | None:
     """The tokenizer of a GGUF file's metadata, or None where it has none; `OicError` `tokenizer` for other kinds."""
     kind = settings.get(PREFIX + "model")
     if kind is None:
@@ -41,10 +41,10 @@ def vocabulary(settings: Mapping[str, Any]) -> Scored | Merged | None:
     tokens = settings.get(PREFIX + "tokens")
     if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
         raise _wrong("tokens", "is no list of texts")
-    types = _numbers(settings, "token_type", len(tokens), 1)
+    types = _numbers(settings, "token_type", len(tokens), NORMAL)
     if kind == "llama":
         return Scored(tokens, _numbers(settings, "scores", len(tokens), 0.0), types, settings)
-    return Merged(tokens, types, settings)
+    return _merged(tokens, types, settings)
 
 
 def _wrong(key: str, fact: str) -> Exception:
@@ -59,9 +59,12 @@ def _numbers(settings: Mapping[str, Any], key: str, count: int, default: float) 
     return found
 
 
-def _ends(settings: Mapping[str, Any], default: bool) -> tuple[list[int], list[int]]:
+Ends = tuple[list[int], list[int]]
+
+
+def _ends(settings: Mapping[str, Any], default: bool) -> Ends:
     """Ids put before a text, and after it."""
-    found: tuple[list[int], list[int]] = ([], [])
+    found: Ends = ([], [])
     for ids, name, added in zip(found, ("bos", "eos"), (default, False)):
         token = settings.get(f"{PREFIX}{name}_token_id")
         if settings.get(f"{PREFIX}add_{name}_token", added) is True and isinstance(token, int):
@@ -69,13 +72,10 @@ def _ends(settings: Mapping[str, Any], default: bool) -> tuple[list[int], list[i
     return found
 
 
-Part = TypeVar("Part", str, bytes)
-
-
-def joined(parts: list[Part], ids: Mapping[Part, int], scores: Sequence[float]) -> list[Part]:
+def joined(parts: list[str], ids: Mapping[str, int], scores: Sequence[float]) -> list[str]:
     """Neighbours that are a token together become one, best score first, the first of equal ones."""
     left, right = list(range(-1, len(parts) - 1)), list(range(1, len(parts) + 1))
-    waiting: list[tuple[float, int, int, Part]] = []
+    waiting: list[tuple[float, int, int, str]] = []
 
     def note(a: int, b: int) -> None:
         if a >= 0 and b < len(parts) and (token := ids.get(parts[a] + parts[b])) is not None:
@@ -87,7 +87,7 @@ def joined(parts: list[Part], ids: Mapping[Part, int], scores: Sequence[float]) 
         _, a, b, both = heapq.heappop(waiting)
         if not parts[a] or not parts[b] or parts[a] + parts[b] != both:
             continue  # one of them was joined to another
-        parts[a], parts[b] = both, both[:0]
+        parts[a], parts[b] = both, ""
         right[a] = right[b]
         if right[a] < len(parts):
             left[right[a]] = a
@@ -96,13 +96,34 @@ def joined(parts: list[Part], ids: Mapping[Part, int], scores: Sequence[float]) 
     return [part for part in parts if part]
 
 
-def package(what: str) -> Any:
-    """`Tokenizer` of the package `tokenizers`; `OicError` `tokenizer` where it is missing, which something needs."""
-    try:
-        return import_module("tokenizers").Tokenizer
-    except ImportError:
-        hint = "pip install tokenizers, or give token ids"
-        raise fail("tokenizer", f"{what} needs the Python package 'tokenizers'", hint=hint) from None
+class Packaged:
+    """A tokenizer of the package `tokenizers`; `OicError` `tokenizer` where the package or the tokenizer is not usable.
+
+    what   needs the package
+    made   makes a tokenizer of its class `Tokenizer`
+    ends   ids put before a text, and after it; None: the tokenizer knows
+    """
+
+    def __init__(self, what: str, made: Callable[[Any], Any], ends: Ends | None, hint: str | None = None) -> None:
+        try:
+            self._tokenizer = made(import_module("tokenizers").Tokenizer)
+        except ImportError:
+            hint = "pip install tokenizers, or give token ids"
+            raise fail("tokenizer", f"{what} needs the Python package 'tokenizers'", hint=hint) from None
+        except Exception as error:  # the package raises Exception itself
+            raise fail("tokenizer", f"{what}: {error}", hint=hint) from None
+        self._tokenizer.no_padding()  # of batches, as its last user liked them
+        self._tokenizer.no_truncation()
+        self._known = ends is None
+        self._first, self._last = ends or ([], [])
+
+    def encode(self, text: str) -> list[int]:
+        ids = self._tokenizer.encode(text, add_special_tokens=self._known).ids
+        return [*self._first, *ids, *self._last]
+
+    def decode(self, ids: list[int]) -> str:
+        """The text of ids; those of control tokens are left out."""
+        return str(self._tokenizer.decode(ids))
 
 
 class Scored:
@@ -146,28 +167,15 @@ class Scored:
         return out.decode(errors="replace")
 
 
-class Merged:
-    """Bytes that are merged in the order of a list, by the package `tokenizers`."""
-
-    def __init__(self, tokens: list[str], types: list[float], settings: Mapping[str, Any]) -> None:
-        kind = package("the file's vocabulary")
-        before, merges = settings.get(PREFIX + "pre", "default"), settings.get(PREFIX + "merges")
-        if before not in SPLITS:
-            raise _wrong("pre", f"is {before!r}; these are read: {', '.join(sorted(SPLITS))}")
-        if not isinstance(merges, list) or not all(isinstance(m, str) and m.count(" ") == 1 for m in merges):
-            raise _wrong("merges", "is no list of pairs of texts")
-        try:
-            self._tokenizer = kind.from_str(json.dumps(_described(tokens, types, before, merges)))
-        except Exception as error:  # the package raises Exception itself
-            raise fail("tokenizer", f"the file's vocabulary: {error}", hint="give token ids") from None
-        self._first, self._last = _ends(settings, before.startswith("llama"))
-
-    def encode(self, text: str) -> list[int]:
-        return [*self._first, *self._tokenizer.encode(text, add_special_tokens=False).ids, *self._last]
-
-    def decode(self, ids: list[int]) -> str:
-        """The text of ids; those of control tokens are left out."""
-        return str(self._tokenizer.decode(ids))
+def _merged(tokens: list[str], types: list[float], settings: Mapping[str, Any]) -> Packaged:
+    """Bytes that are merged in the order of a list."""
+    before, merges = settings.get(PREFIX + "pre", "default"), settings.get(PREFIX + "merges")
+    if before not in SPLITS:
+        raise _wrong("pre", f"is {before!r}; these are read: {', '.join(sorted(SPLITS))}")
+    if not isinstance(merges, list) or not all(isinstance(m, str) and m.count(" ") == 1 for m in merges):
+        raise _wrong("merges", "is no list of pairs of texts")
+    text, ends = json.dumps(_described(tokens, types, before, merges)), _ends(settings, before.startswith("llama"))
+    return Packaged("the file's vocabulary", lambda kind: kind.from_str(text), ends, "give token ids")
 
 
 def _described(tokens: list[str], types: list[float], before: str, merges: list[str]) -> dict[str, Any]:
@@ -176,24 +184,19 @@ def _described(tokens: list[str], types: list[float], before: str, merges: list[
     bytes_alone = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
     parts = [{"type": "Split", "pattern": {"Regex": split}, "behavior": "Isolated", "invert": False}] if split else []
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    added = [
+        {"id": i, "content": token, "special": kind == CONTROL, **flags}
+        for i, (token, kind) in enumerate(zip(tokens, types)) if kind in (CONTROL, USER) and token
+    ]  # fmt: skip
+    pretokenizers = [*parts, {**bytes_alone, "use_regex": split in (None, DIGITS)}]
+    model = {
+        "type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
+        "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False,
+        "ignore_merges": before.startswith("llama"), "vocab": {token: i for i, token in enumerate(tokens)},
+        "merges": merges,
+    }  # fmt: skip
     return {
-        "version": "1.0",
-        "added_tokens": [
-            {"id": i, "content": token, "special": kind == CONTROL, **flags}
-            for i, (token, kind) in enumerate(zip(tokens, types))
-            if kind in (CONTROL, USER) and token
-        ],
-        "normalizer": {"type": "NFC"} if before == "qwen2" else None,
-        "pre_tokenizer": {
-            "type": "Sequence",
-            "pretokenizers": [*parts, {**bytes_alone, "use_regex": split in (None, DIGITS)}],
-        },
-        "post_processor": None,
-        "decoder": {**bytes_alone, "use_regex": True},
-        "model": {
-            "type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
-            "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False,
-            "ignore_merges": before.startswith("llama"),
-            "vocab": {token: i for i, token in enumerate(tokens)}, "merges": merges,
-        },
+        "version": "1.0", "added_tokens": added, "normalizer": {"type": "NFC"} if before == "qwen2" else None,
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": pretokenizers}, "post_processor": None,
+        "decoder": {**bytes_alone, "use_regex": True}, "model": model,
     }  # fmt: skip

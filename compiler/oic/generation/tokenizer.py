@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from oic.diagnostics import OicError, fail
-from oic.generation.gguf_vocabulary import joined, package, vocabulary
+from oic.generation import gguf_vocabulary as gguf
 
 JSON = "tokenizer.json"
 BYT5 = 384
@@ -34,68 +34,30 @@ def tokenizer_of(folder: Path, begin: int | None) -> Tokenizer | None:
     begin   id that a text starts with, where the tokenizer does not say itself
     """
     if (folder / JSON).is_file():
-        return _Package(folder / JSON)
-    pieces = sorted(folder.glob("tok*.bin"))
-    return Pieces(pieces[0], begin) if pieces else None
+        path = str(folder / JSON)
+        return gguf.Packaged(f"'{path}'", lambda kind: kind.from_file(path), None)
+    files = sorted(folder.glob("tok*.bin"))
+    return pieces(files[0], begin) if files else None
 
 
-class _Package:
-    """The tokenizer of a Hugging Face folder."""
+def pieces(path: Path, begin: int | None) -> gguf.Scored:
+    """Pieces with scores, in llama2.c's file format.
 
-    def __init__(self, path: Path) -> None:
-        kind = package(f"'{path}'")
-        try:
-            self._tokenizer = kind.from_file(str(path))
-            self._tokenizer.no_padding()  # of batches, as its last user liked them
-            self._tokenizer.no_truncation()
-        except Exception as error:  # the package raises Exception itself
-            raise fail("tokenizer", f"'{path}': {error}") from None
-
-    def encode(self, text: str) -> list[int]:
-        return list(self._tokenizer.encode(text).ids)
-
-    def decode(self, ids: list[int]) -> str:
-        return str(self._tokenizer.decode(ids))
-
-
-class Pieces:
-    """Byte-pair pieces with scores, in llama2.c's file format.
-
-    The longest piece's length (i32), then for each token a score (f32), a length (i32) and that many bytes.  Ids 3 to
-    258 are single bytes.
+    The longest piece's length (i32), then for each token a score (f32), a length (i32) and that many bytes.  Ids 0 to 2
+    are no text, 3 to 258 are single bytes.
     """
-
-    def __init__(self, path: Path, begin: int | None) -> None:
-        self.begin = begin
-        self.pieces: list[bytes] = []
-        self.scores: list[float] = []
-        data, at = path.read_bytes(), 4
-        while at < len(data):
-            if at + 8 > len(data) or not 0 <= (head := struct.unpack_from("<fi", data, at))[1] <= len(data) - at - 8:
-                raise fail("tokenizer", f"'{path}' ends within token {len(self.pieces)}, at byte {at}")
-            score, length = head
-            self.pieces.append(data[at + 8 : at + 8 + length])
-            self.scores.append(score)
-            at += 8 + length
-        self._ids = {piece: i for i, piece in enumerate(self.pieces)}
-
-    def encode(self, text: str) -> list[int]:
-        """Characters (or bytes) merged, best score first; a space is put before the text."""
-        parts: list[bytes] = []
-        for char in " " + text if text else "":
-            piece = char.encode()
-            parts += [piece] if piece in self._ids else [self.pieces[3 + b] for b in piece]
-        begin = [] if self.begin is None else [self.begin]
-        return begin + [self._ids[part] for part in joined(parts, self._ids, self.scores)]
-
-    def decode(self, ids: list[int]) -> str:
-        """The text of ids; those of control tokens are left out."""
-        out = b""
-        for token in ids:
-            piece = self.pieces[token] if 3 <= token < len(self.pieces) else b""
-            byte = re.fullmatch(rb"<0x([0-9A-F]{2})>", piece)
-            out += bytes([int(byte[1], 16)]) if byte else piece
-        return out.decode(errors="replace")
+    tokens: list[str] = []
+    scores: list[float] = []
+    data, at = path.read_bytes(), 4
+    while at < len(data):
+        if at + 8 > len(data) or not 0 <= (head := struct.unpack_from("<fi", data, at))[1] <= len(data) - at - 8:
+            raise fail("tokenizer", f"'{path}' ends within token {len(tokens)}, at byte {at}")
+        score, length = head
+        tokens.append(data[at + 8 : at + 8 + length].decode(errors="replace").replace(" ", gguf.SPACE))
+        scores.append(score)
+        at += 8 + length
+    types: list[float] = [gguf.UNKNOWN, *[gguf.CONTROL] * 2, *[gguf.BYTE] * 256, *[gguf.NORMAL] * len(tokens)]
+    return gguf.Scored(tokens, scores, types[: len(tokens)], {f"{gguf.PREFIX}bos_token_id": begin})
 
 
 class Bytes:
@@ -196,7 +158,7 @@ def described(settings: Mapping[str, Any]) -> Tokenizer | None:
     tables = settings.get("grapheme_chars"), settings.get("phoneme_chars")
     if isinstance(tables[0], str) and isinstance(tables[1], str):
         return Characters(tables[0], tables[1])
-    if (found := vocabulary(settings)) is not None:
+    if (found := gguf.vocabulary(settings)) is not None:
         return found
     vocab, named = settings.get("vocab_size"), settings.get("tokenizer_class")
     of_bytes = settings.get("model_type") in ("t5", "mt5") and vocab == BYT5
