@@ -19,6 +19,7 @@ PYTHON = ("compiler", "tests", "benchmarks", "examples", "build.py")
 EXCEPT = {
     "__dir__": "of a module, for completion",
     "__getattr__": "of a module, which Python calls",
+    "always_accept": "of a lark.PostLex, which lark reads",
     "forward": "of a torch.nn.Module, which torch calls",
     "handle_*": "of an HTMLParser, which it calls",
     "pre_tokenizer": "of a tokenizers.Tokenizer, which it reads",

@@ -59,7 +59,7 @@ PARTS["__main__"] = {"cli"}
 
 # A package from outside: the parts or modules that may import it.
 THIRD_PARTY: dict[str, set[str]] = {
-    "lark": {"syntax"},
+    "lark": {"syntax", "ir"},
     "jinja2": {"importers", "library", "report"},
     "cffi": {"library"},
     "click": {"cli"},

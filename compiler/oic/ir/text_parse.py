@@ -1,24 +1,49 @@
-"""Read the text form of a module (`text_print`); every mistake is an OicError that points at it.
+"""Read the text form of a module (`text_print`, `text.lark`); every mistake is an OicError that points at it.
 
 The ops must have been registered: import `oic.operators` before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import operator
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from oic.diagnostics import OicError, Source, Span, fail
-from oic.dtypes import Array, DType
-from oic.ir.core import REGISTRY, Block, Op, OpError, Value
-from oic.ir.dims import Extent
+import lark
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, VisitError
+from lark.lark import PostLex
+from lark.visitors import Transformer_NonRecursive, v_args
+
+from oic.diagnostics import OicError, Source, Span, did_you_mean, fail, listed
+from oic.dtypes import ALL, Array, DType
+from oic.ir import dims
+from oic.ir.core import REGISTRY, Block, Op, OpError, Place, Value
+from oic.ir.dims import Dim, Extent
+from oic.ir.encodings import LAYOUTS, STORAGES, joined
 from oic.ir.module import Buffer, Module, Plan
 from oic.ir.text_print import type_text
-from oic.ir.text_tokens import Lexeme
-from oic.ir.text_values import DEPTH, Values
-from oic.ir.types import TensorType, same_rank
+from oic.ir.types import INDEX, IndexType, StateIndex, StateType, TensorType, Type, same_rank
 
 COLUMNS = 1 << 32
+DEPTH = 200  # brackets nested deeper than this are refused
+BRACKETS = {"LPAR": 1, "LSQB": 1, "LBRACE": 1, "RPAR": -1, "RSQB": -1, "RBRACE": -1}
+DIGITS = 40  # no number of the text form is longer; Python refuses very long ones
+SPACES = ("arena", "entry", "state", "weights", "input", "output", "local")
+WORD_VALUES = {"true": True, "false": False, "none": None}
+OPERANDS = {"operand": Value, "optional": Value | None, "rest": list}  # what a field of a kind holds
+ENCODINGS = {joined(storage, layout) for storage in ("", *STORAGES) for layout in ("", *LAYOUTS)}
+KINDS = {
+    "$END": "the end of the text", "STRING": "a string", "VALUE": "a value", "INT": "a number", "FLOAT": "a number",
+    "WORD": "a word", "BACK": "a name in back quotes", "DTYPE": "an element type", "ENCODING": "an encoding",
+    "REGION": "a region", "MARK": "'!' or '~'", "WORD_VALUE": "'true', 'false' or 'none'",
+}  # fmt: skip
+
+Attribute = tuple[lark.Token, Any]
+Typed = tuple[Type, Place | None, Any]  # and where it is written
 
 
 class Unseen(Source):
@@ -38,255 +63,264 @@ def parse_module(text: str, weights: Mapping[str, Array] | None = None, source: 
     source   the text that locations point into; without it only lines and columns are known
     Errors: OicError with slug ir-syntax, ir-name, ir-type, or that of the op that refuses.
     """
-    parser = _Parser(Source("module.ir", text), source)
-    module = parser.module()
+    form = Source("module.ir", text)
+    try:
+        module = _Builder(form, source).transform(_parser().parse(text))
+    except UnexpectedInput as error:
+        raise _unexpected(form, error) from None
+    except _NestedError as error:
+        raise fail("ir-syntax", "brackets are nested too deeply", _span(form, error.args[0])) from None
+    except VisitError as error:
+        raise error.orig_exc from None
     module.weights = dict(weights or {})
     return module
 
 
-class _Parser(Values):
-    """Recursive descent over the tokens; `origin` is the text that locations point into."""
+class _NestedError(Exception):
+    """A bracket inside too many others: its argument."""
+
+
+class _Words(PostLex):
+    """Tells the words apart that the grammar cannot know, and counts brackets."""
+
+    always_accept = ("WORD",)
+
+    def process(self, stream: Iterator[lark.Token]) -> Iterator[lark.Token]:
+        kinds = {name: "REGION" for cls in REGISTRY.values() for name, spec in cls.fields.items() if spec.nested}
+        kinds |= {**dict.fromkeys((*STORAGES, *LAYOUTS), "ENCODING"), **dict.fromkeys(ALL, "DTYPE")}
+        depth = 0
+        for token in stream:
+            depth += BRACKETS.get(token.type, 0)
+            if depth > DEPTH:
+                raise _NestedError(token)
+            if token.type == "WORD":
+                token.type = kinds.get(token, "WORD")
+            yield token
+
+
+@cache
+def _parser() -> lark.Lark:
+    grammar = Path(__file__).with_name("text.lark").read_text(encoding="utf-8")
+    return lark.Lark(
+        grammar, parser="lalr", start="module", postlex=_Words(), propagate_positions=True, maybe_placeholders=False
+    )
+
+
+def _span(source: Source, at: Any) -> Span:
+    """Where a token is, or what a rule was made of."""
+    return Span(source, at.start_pos, at.end_pos)
+
+
+def _unexpected(source: Source, error: Any) -> OicError:
+    """What is said of a text that is not of the grammar."""
+    if isinstance(error, UnexpectedCharacters):
+        at = error.pos_in_stream or 0
+        return fail("ir-syntax", f"{source.text[at]!r} has no meaning here", Span(source, at, at + 1))
+    token, end = error.token, len(source.text)
+    names = {KINDS.get(name) or f"'{_parser().get_terminal(name).pattern.value}'" for name in error.accepts}
+    at_end = token.type == "$END"
+    found, span = (KINDS["$END"], Span(source, end, end)) if at_end else (repr(str(token)), _span(source, token))
+    return fail("ir-syntax", f"expected {listed(sorted(names), 'or')}, found {found}", span)
+
+
+@v_args(inline=True)
+class _Builder(Transformer_NonRecursive[lark.Token, Module]):
+    """One method a rule of the grammar, or a terminal that has a value; from left to right, what is inside first.
+
+    origin   the text that locations point into
+    extents  those that the header declares
+    scopes   the values that may be named, in each region around
+    blocks   those of the regions around
+    """
+
+    add, sub, mul, neg = operator.add, operator.sub, operator.mul, operator.neg
 
     def __init__(self, text: Source, origin: Source | None) -> None:
-        super().__init__(text)
-        self.origin = origin
+        super().__init__()
+        self.text, self.origin = text, origin
+        self.extents: dict[str, Extent] = {}
+        self.scopes: list[dict[str, Value]] = [{}]
+        self.blocks: list[Block] = []
+
+    def _wrong(self, message: str, at: Any, slug: str = "ir-syntax") -> OicError:
+        return fail(slug, message, _span(self.text, at))
+
+    def _unknown(self, message: str, token: Any, known: Any, name: str | None = None) -> OicError:
+        """The error for a name that is none of those known."""
+        return fail("ir-name", message, _span(self.text, token), hint=did_you_mean(name or str(token), known))
+
+    # -- terminals
+
+    def STRING(self, token: lark.Token) -> str:
+        try:
+            return str(json.loads(token))
+        except ValueError:
+            raise self._wrong("a string with an unknown escape", token) from None
+
+    def INT(self, token: lark.Token) -> int:
+        if len(token) > DIGITS:
+            raise self._wrong("a number is too long", token)
+        return int(token)
+
+    def FLOAT(self, token: lark.Token) -> float:
+        return float(token)
+
+    def WORD_VALUE(self, token: lark.Token) -> bool | None:
+        return WORD_VALUES[token]
 
     # -- header
 
-    def module(self) -> Module:
-        self.expect("module")
-        module = Module(self.string())
-        self.expect("{")
-        given = dict(self.list_until("}", self.header_part))
-        module.stage = given.get("stage", "graph")
-        if module.stage not in ("graph", "indexed", "planned"):
-            raise self.wrong(f"no stage is called '{module.stage}'", slug="ir-name")
-        if self.origin is None and "source" in given:
-            self.origin = Unseen(given["source"], "")
-        module.source = self.origin
-        if self.accept("extents"):
-            self.expect("{")
-            self.list_until("}", self.declaration)
-        if self.accept("plan"):
-            module.plan = self.plan()
-        while self.now.kind != "end":
-            module.top.append(self.op(0))
+    def module(self, module: Module, *parts: Plan | Op) -> Module:
+        for part in parts:
+            if isinstance(part, Plan):
+                module.plan = part
+            elif part is not None:
+                module.top.append(part)
         return module
 
-    def header_part(self) -> tuple[str, str]:
-        token = self.take()
-        if token.text not in ("stage", "source"):
-            raise self.wrong("a module has a stage and a source", token)
-        self.expect("=")
-        return token.text, self.string()
+    def header(self, name: str, *parts: tuple[str, str]) -> Module:
+        given = dict(parts)
+        if self.origin is None and "source" in given:
+            self.origin = Unseen(given["source"], "")
+        return Module(name, given.get("stage", "graph"), source=self.origin)
 
-    def declaration(self) -> None:
-        token = self.take()
-        name = self.extent_name(token)
+    def header_part(self, key: lark.Token, text: str) -> tuple[str, str]:
+        if key not in ("stage", "source"):
+            raise self._wrong("a module has a stage and a source", key)
+        if key == "stage" and text not in ("graph", "indexed", "planned"):
+            raise self._wrong(f"no stage is called '{text}'", key, "ir-name")
+        return str(key), text
+
+    def declaration(self, token: lark.Token, most: int) -> None:
+        name = token.strip("`")
         if name in self.extents:
-            raise self.wrong(f"extent '{name}' is declared twice", token, "ir-name")
-        self.expect("<=")
-        self.extents[name] = Extent(name, self.integer())
+            raise self._wrong(f"extent '{name}' is declared twice", token, "ir-name")
+        self.extents[name] = Extent(name, most)
 
-    def plan(self) -> Plan:
-        plan = Plan()
-        self.expect("{")
-        while not self.accept("}"):
-            token = self.take()
-            match token.text:
-                case "align":
-                    plan.align = self.integer()
-                case "state":
-                    plan.state_bytes = self.integer()
-                case "weights":
-                    plan.weights_bytes = self.integer()
-                case "arena" | "lower_bound":
-                    sizes = plan.arena_bytes if token.text == "arena" else plan.lower_bound
-                    symbol = self.string()
-                    sizes[symbol] = self.integer()
-                case "buffer":
-                    plan.buffers.append(self.buffer())
-                case _:
-                    raise self.wrong("expected a line of the memory map", token)
+    def plan(self, *parts: Any) -> Plan:
+        plan = Plan(buffers=[part for part in parts if isinstance(part, Buffer)])
+        sizes = {"arena": plan.arena_bytes, "lower_bound": plan.lower_bound}
+        names = {"align": "align", "state": "state_bytes", "weights": "weights_bytes"}
+        for word, *symbol, size in (part for part in parts if not isinstance(part, Buffer)):
+            if word not in (sizes if symbol else names):
+                raise self._wrong("expected a line of the memory map", word)
+            if symbol:
+                sizes[word][symbol[0]] = size
+            else:
+                setattr(plan, names[word], size)
         return plan
 
-    def buffer(self) -> Buffer:
-        name = self.string()
-        space, offset = self.address()
-        words = {"size": "nbytes", "align": "align", "live": "start", "to": "end", "line": "line"}
-        numbers = {field: self.number_after(word) for word, field in words.items()}
-        buffer = Buffer(name, space, offset or 0, numbers.pop("nbytes"), **numbers)  # type: ignore[arg-type]
-        self.expect("function")
-        buffer.function = self.string()
-        buffer.reason = self.string() if self.accept("because") else ""
-        return buffer
-
-    def number_after(self, word: str) -> int:
-        self.expect(word)
-        return self.integer()
+    def buffer(self, name: str, where: tuple[str, int | None], *parts: Any) -> Buffer:
+        space, offset = where
+        return Buffer(name, space, offset or 0, *parts)
 
     # -- ops
 
-    def op(self, depth: int) -> Op:
-        if depth > DEPTH:
-            raise self.wrong("regions are nested too deeply")
-        names = self.result_names()
-        token = self.kind("word", "the name of an op")
-        cls = REGISTRY.get(token.text)
+    def op(
+        self, names: list[lark.Token], word: lark.Token, operands: list[Any], attributes: list[Attribute],
+        regions: list[tuple[str, Block]], types: list[Typed], span: Span | None,
+    ) -> Op:  # fmt: skip
+        cls = REGISTRY.get(word)
         if cls is None:
-            raise self.unknown(f"no op is called '{token.text}'", token, REGISTRY)
-        given = self.operands(cls, token)
-        given |= self.attributes(cls) if self.accept("{") else {}
-        for key, spec in cls.fields.items():
-            if spec.kind == "region":
-                self.expect(key)
-                given[key] = self.region(depth)
-            elif spec.kind == "regions":
-                given[key] = []
-                while self.accept(key):
-                    given[key].append(self.region(depth))
+            raise self._unknown(f"no op is called '{word}'", word, REGISTRY)
+        given = self._operands(cls, word, operands) | self._attributes(cls, attributes)
+        given |= self._regions(cls, word, regions)
         kernel, workers = given.pop("kernel", ""), given.pop("workers", 1)
-        op = self.build(cls, given, token)
-        op.kernel, op.workers = kernel, workers
-        self.results(op, names, token)
-        op.span = self.location()
-        return op
-
-    def result_names(self) -> list[Lexeme]:
-        names: list[Lexeme] = []
-        if self.now.kind == "value":
-            names.append(self.take())
-            while self.accept(","):
-                names.append(self.kind("value", "the name of a result"))
-            self.expect("=")
-        return names
-
-    def operands(self, cls: type[Op], token: Lexeme) -> dict[str, Any]:
-        fields = [(k, s) for k, s in cls.fields.items() if s.positional]
-        given: dict[str, Any] = {}
-        if not fields:
-            return given
-        self.expect("(")
-        for i, (key, spec) in enumerate(fields):
-            if spec.kind == "optional" and self.sees(")"):
-                given[key] = None
-                continue
-            if i:
-                self.expect(",")
-            if spec.kind == "rest":
-                self.expect("[")
-                given[key] = self.list_until("]", self.value)
-            elif spec.kind == "optional" and self.accept("_"):
-                given[key] = None
-            else:
-                given[key] = self.value()
-        self.expect(")")
-        return given
-
-    def attributes(self, cls: type[Op]) -> dict[str, Any]:
-        given: dict[str, Any] = {}
-        for key, value in self.list_until("}", lambda: self.setting(cls)):
-            if key in given:
-                raise self.wrong(f"attribute '{key}' is given twice", self.tokens[self.at - 1])
-            given[key] = value
-        return given
-
-    def setting(self, cls: type[Op]) -> tuple[str, Any]:
-        token = self.kind("word", "the name of an attribute")
-        known = [k for k, s in cls.fields.items() if s.kind == "attribute"]
-        if token.text == "kernel" and cls.catalog:
-            return token.text, self.kernel(cls)
-        if token.text == "workers" and (cls.catalog or cls.elementwise) and token.text not in known:
-            return token.text, self.workers()
-        if token.text not in known:
-            raise self.unknown(f"{cls.name} has no attribute '{token.text}'", token, known)
-        self.expect("=")
-        value = self.attribute()
-        if isinstance(value, DType) and cls.fields[token.text].annotation in ("TensorType", "Type"):
-            value = TensorType(value)  # `f32` for `f32[]`, where no element type is possible
-        return token.text, value
-
-    def kernel(self, cls: type[Op]) -> str:
-        """The name of a kernel of an operator."""
-        self.expect("=")
-        token, name = self.now, self.attribute()
-        known = [k.name for k in getattr(cls, "kernels", ())]
-        if name not in known:
-            raise self.unknown(f"{cls.name} has no kernel '{name}'", token, known, str(name))
-        return str(name)
-
-    def workers(self) -> int:
-        """How many threads may share a call."""
-        self.expect("=")
-        token, count = self.now, self.attribute()
-        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-            raise fail("ir-name", f"workers are a number of threads, not {count}", self.span(token))
-        return count
-
-    def build(self, cls: type[Op], given: dict[str, Any], token: Lexeme) -> Op:
-        """The op; whatever it refuses becomes a diagnostic at its name."""
-        span = self.span(token)
-        try:
-            return cls(**given)
-        except OpError as refused:
-            raise fail(refused.slug, refused.message, span, hint=refused.hint) from None
-        except OicError:
-            raise
-        except Exception as refused:  # an attribute of the wrong kind breaks `infer` anywhere
-            detail = f"{cls.name} cannot be built of this: {refused}"
-            raise fail("ir-type", detail, span) from None
-
-    def results(self, op: Op, names: list[Lexeme], token: Lexeme) -> None:
-        if len(names) != len(op.results):
-            message = f"{op.name} has {len(op.results)} results, not {len(names)}"
-            raise self.wrong(message, token, "ir-type")
-        for i, (name, value) in enumerate(zip(names, op.results)):
-            self.expect("," if i else ":")
-            first = self.now
-            type_ = self.type()
+        op = self._built(cls, word, given)
+        op.kernel, op.workers, op.span = kernel, workers, span
+        if not len(names) == len(types) == len(op.results):
+            raise self._wrong(f"{op.name} has {len(op.results)} results, not {len(names)}", word, "ir-type")
+        for name, (type_, place, at), value in zip(names, types, op.results):
             if op.regions and same_rank(type_, value.type):
                 value.type = type_  # sizes of a loop's body have other names after it
             if type_ != value.type:
-                message = f"the result of {op.name} is {type_text(value.type)}"
-                span = self.span(first, self.tokens[self.at - 1])
-                raise fail("ir-type", message, span, f"{type_text(type_)} is written")
-            value.place = self.place()
-            self.define(name, value)
+                message, written = f"the result of {op.name} is {type_text(value.type)}", type_text(type_)
+                raise fail("ir-type", message, _span(self.text, at), f"{written} is written")
+            value.place = place
+            self._define(name, value)
+        return op
 
-    def region(self, depth: int) -> Block:
-        block, outer = Block(), self.scope
-        self.scope = dict(outer)
-        self.expect("(")
-        self.list_until(")", lambda: self.argument(block))
-        self.expect("{")
-        while not self.accept("}"):
-            block.append(self.op(depth + 1))
-        self.scope = outer
-        return block
+    def _operands(self, cls: type[Op], word: lark.Token, parts: list[Any]) -> dict[str, Any]:
+        fields = {key: spec.kind for key, spec in cls.fields.items() if spec.positional}
+        parts = parts + [None] * (len(fields) - len(parts))
+        kinds = [OPERANDS[kind] for kind in fields.values()]
+        if len(parts) != len(kinds) or not all(map(isinstance, parts, kinds)):
+            raise self._wrong(f"the operands of {cls.name} are ({', '.join(fields)})", word)
+        return dict(zip(fields, parts))
 
-    def argument(self, block: Block) -> None:
-        name = self.kind("value", "the name of a block's argument")
-        self.expect(":")
-        value = block.argument(self.type())
-        value.place = self.place()
-        self.define(name, value)
+    def _attributes(self, cls: type[Op], found: list[Attribute]) -> dict[str, Any]:
+        known = [key for key, spec in cls.fields.items() if spec.kind == "attribute"]
+        kernels = [kernel.name for kernel in getattr(cls, "kernels", ())]
+        given: dict[str, Any] = {}
+        for key, value in found:
+            if key in given:
+                raise self._wrong(f"attribute '{key}' is given twice", key)
+            given[str(key)] = value
+            if key == "kernel" and cls.catalog:
+                if value not in kernels:
+                    raise self._unknown(f"{cls.name} has no kernel '{value}'", key, kernels, str(value))
+            elif key == "workers" and (cls.catalog or cls.elementwise) and key not in known:
+                if type(value) is not int or value < 1:
+                    raise self._wrong(f"workers are a number of threads, not {value}", key, "ir-name")
+            elif key not in known:
+                raise self._unknown(f"{cls.name} has no attribute '{key}'", key, known)
+            elif isinstance(value, DType) and cls.fields[key].annotation in ("TensorType", "Type"):
+                given[str(key)] = TensorType(value)  # `f32` for `f32[]`, where no element type is possible
+        return given
 
-    # -- parts
+    def _regions(self, cls: type[Op], word: lark.Token, found: list[tuple[str, Block]]) -> dict[str, Any]:
+        kinds = {key: spec.kind for key, spec in cls.fields.items() if spec.nested}
+        blocks = {key: [block for name, block in found if name == key] for key in kinds}
+        once = all(len(blocks[key]) == 1 for key, kind in kinds.items() if kind == "region")
+        if not once or sum(map(len, blocks.values())) < len(found):
+            raise self._wrong(f"the regions of {cls.name} are ({', '.join(kinds)})", word)
+        return {key: blocks[key] if kind == "regions" else blocks[key][0] for key, kind in kinds.items()}
 
-    def define(self, token: Lexeme, value: Value) -> None:
-        name = token.text[1:]
-        if name in self.scope:
-            raise self.wrong(f"'{token.text}' is defined twice", token, "ir-name")
+    def _built(self, cls: type[Op], word: lark.Token, given: dict[str, Any]) -> Op:
+        """The op; whatever it refuses becomes a diagnostic at its name."""
+        try:
+            return cls(**given)
+        except OpError as refused:
+            raise fail(refused.slug, refused.message, _span(self.text, word), hint=refused.hint) from None
+        except OicError:
+            raise
+        except Exception as refused:  # an attribute of the wrong kind breaks `infer` anywhere
+            raise self._wrong(f"{cls.name} cannot be built of this: {refused}", word, "ir-type") from None
+
+    def _define(self, token: lark.Token, value: Value) -> None:
+        scope, name = self.scopes[-1], token[1:]
+        if name in scope:
+            raise self._wrong(f"'{token}' is defined twice", token, "ir-name")
         value.hint = "" if name.isdigit() else name
-        self.scope[name] = value
+        scope[name] = value
 
-    def location(self) -> Span | None:
-        if not self.accept("loc"):
+    def field(self, key: lark.Token) -> str:
+        """The name of a region, which begins here."""
+        self.scopes.append(dict(self.scopes[-1]))
+        self.blocks.append(Block())
+        return str(key)
+
+    def argument(self, name: lark.Token, typed: Typed) -> None:
+        type_, place, _ = typed
+        value = self.blocks[-1].argument(type_)
+        value.place = place
+        self._define(name, value)
+
+    def region(self, key: str, *parts: Op | None) -> tuple[str, Block]:
+        self.scopes.pop()
+        block = self.blocks.pop()
+        block.set_ops(part for part in parts if part is not None)  # arguments give nothing
+        return key, block
+
+    @v_args(inline=True, meta=True)
+    def typed(self, at: Any, type_: Type, place: Place | None = None) -> Typed:
+        return type_, place, at
+
+    @v_args(inline=True, meta=True)
+    def location(self, at: Any, *numbers: int) -> Span | None:
+        if not numbers:
             return None
-        self.expect("(")
-        first = self.now
-        line, column, length = self.integer(), self.number_after(":"), self.number_after("+")
-        last = self.expect(")")
+        line, column, length = numbers
         source = self.origin or Unseen("unknown", "")
         if isinstance(source, Unseen):
             start = line * COLUMNS + column
@@ -294,5 +328,98 @@ class _Parser(Values):
             starts = source.line_starts
             start = starts[line - 1] + column - 1 if 0 < line <= len(starts) else -1
             if start < 0 or start + length > len(source.text):
-                raise fail("ir-syntax", f"{source.name} has no such place", self.span(first, last))
+                raise self._wrong(f"{source.name} has no such place", at)
         return Span(source, start, start + length)
+
+    # -- attributes and sizes
+
+    def items(self, *parts: Any) -> list[Any]:
+        return [*parts]
+
+    results = operands = uses = attributes = regions = types = items
+
+    def several(self, *parts: Any) -> tuple[Any, ...]:
+        return parts
+
+    sizes = attribute = pair = planned_size = several
+
+    def pairs(self, *found: tuple[str, Any]) -> dict[str, Any]:
+        return dict(found)
+
+    def absent(self) -> None:
+        return None
+
+    def use(self, token: lark.Token) -> Value:
+        """A value that is defined here."""
+        scope = self.scopes[-1]
+        if token[1:] not in scope:
+            raise self._unknown(f"'{token}' is not defined here", token, ["%" + name for name in scope])
+        return scope[token[1:]]
+
+    def extent(self, token: lark.Token) -> Extent:
+        """An extent of the header."""
+        name = token.strip("`")
+        if name not in self.extents:
+            raise self._unknown(f"extent '{name}' is not declared", token, self.extents, name)
+        return self.extents[name]
+
+    def size(self, token: lark.Token) -> Dim:
+        return dims.of(self.extent(token))
+
+    @v_args(inline=True, meta=True)
+    def divided(self, at: Any, total: Dim, divisor: Dim) -> Dim:
+        if dims.maximum(divisor) < 1:
+            raise self._wrong("a size is divided by what is never positive", at)
+        return dims.floor_div(total, divisor)
+
+    # -- types and places
+
+    def dtype(self, token: lark.Token) -> DType:
+        return ALL[token]
+
+    def scalar(self, dtype: DType) -> TensorType:
+        return TensorType(dtype)
+
+    def tensor(self, dtype: DType, shape: tuple[Dim, ...], *encoding: lark.Token) -> TensorType:
+        text = " ".join(encoding)
+        if text not in ENCODINGS:
+            raise self._wrong(f"'{text}' is no encoding", encoding[0], "ir-name")
+        return TensorType(dtype, shape, text)
+
+    def no_type(self, token: lark.Token, *_: Dim) -> Type:
+        raise self._wrong(f"'{token}' is not a type", token, "ir-name")
+
+    def index(self) -> IndexType:
+        return INDEX
+
+    @v_args(inline=True, meta=True)
+    def state(self, at: Any, entry: Type, *parts: dict[str, Any]) -> StateType:
+        if not isinstance(entry, TensorType) or not entry.static:
+            raise self._wrong("an entry of a state is a tensor of known shape", at)
+        return StateType(entry.dtype, entry.maximum, **dict(ChainMap(*parts)))
+
+    def table(self, *indices: StateIndex) -> dict[str, Any]:
+        return {"table": indices}
+
+    def auto(self, *indices: StateIndex) -> dict[str, Any]:
+        return {"auto": indices}
+
+    def ring(self) -> dict[str, Any]:
+        return {"ring": True}
+
+    def state_index(self, name: lark.Token, capacity: int, mark: str = "") -> StateIndex:
+        return StateIndex(str(name), capacity, mark == "!", mark == "~")
+
+    def place(self, where: tuple[str, int | None], buffer: str, *rest: Any) -> Place:
+        """Where a value lies; the rest: strides, if they are written, and a reason."""
+        *strides, reason = rest
+        return Place(where[0], buffer, where[1], strides[0] if strides else None, reason)
+
+    def address(self, space: lark.Token, offset: int | None = None) -> tuple[str, int | None]:
+        """A space and an offset in bytes, if one is given."""
+        if space not in SPACES:
+            raise self._wrong(f"'{space}' is not a space", space, "ir-name")
+        return str(space), offset
+
+    def because(self, reason: str = "") -> str:
+        return reason
