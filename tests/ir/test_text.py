@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oic.operators  # noqa: F401  (registers the ops)
@@ -199,6 +199,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 @given(attributes)
+@settings(deadline=None)
 def test_any_attribute_is_read_back(value: Any) -> None:
     module = Module("m")
     module.top.append(Splat(value, TensorType(dtypes.f32)))
@@ -271,6 +272,7 @@ def test_mistakes_are_diagnostics(text: str, slug: str, message: str) -> None:
 
 
 @given(st.data())
+@settings(deadline=None)  # the first one waits for the tables of the grammar
 def test_no_text_breaks_the_parser(data: st.DataObject) -> None:
     """Pieces cut out, doubled or exchanged give a module or an OicError, nothing else."""
     text = data.draw(st.sampled_from([GRAPH, INDEXED, PLANNED]))

@@ -7,7 +7,7 @@ from itertools import islice
 
 from oic.dtypes import bool_
 from oic.ir import dims
-from oic.ir.core import Block, Op, OpError, Value, is_index
+from oic.ir.core import Block, Op, Value, ensure, is_index
 from oic.ir.dims import Expr, Extent
 from oic.ir.index import bound_in
 from oic.ir.types import TensorType, Type, same_rank
@@ -56,11 +56,9 @@ class For(Op, name="for"):
 
     def infer(self) -> list[Type]:
         carried = self.body.args[1:]
-        if len(carried) != len(self.init):
-            raise OpError("ir", "a loop carries as many values as it starts with", "init")
+        ensure(len(carried) == len(self.init), "a loop carries as many values as it starts with", "init")
         for arg, first in zip(carried, self.init, strict=True):
-            if not same_rank(arg.type, first.type):
-                raise OpError("ir", f"loop carries {arg.type} but starts with {first.type}", "init")
+            ensure(same_rank(arg.type, first.type), f"loop carries {arg.type} but starts with {first.type}", "init")
         return [a.type for a in carried]
 
     def verify(self) -> None:
@@ -109,8 +107,7 @@ class Parallel(Op, name="parallel"):
     consumers: list[Block]
 
     def infer(self) -> list[Type]:
-        if len(self.names) != len(self.consumers):
-            raise OpError("ir", "a region has a name, and a name a region", "names")
+        ensure(len(self.names) == len(self.consumers), "a region has a name, and a name a region", "names")
         return [v.type for v in self.yielded]
 
     def verify(self) -> None:
@@ -175,12 +172,6 @@ class Cond(Op, name="index.test", immediate=True):
 
 
 # ---------------------------------------------------------------- what regions yield
-
-
-def ensure(rule: bool, what: str) -> None:
-    """Refuse an op that breaks a rule of its regions."""
-    if not rule:
-        raise OpError("ir", what)
 
 
 def yielded(region: Block, results: list[Value]) -> list[Value]:

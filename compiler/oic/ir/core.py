@@ -164,11 +164,15 @@ class OpError(Exception):
     where    name of the field that is wrong, or None
     """
 
-    def __init__(
-        self, slug: str, message: str, where: str | None = None, hint: str | None = None
-    ) -> None:
+    def __init__(self, slug: str, message: str, where: str | None = None, hint: str | None = None) -> None:
         super().__init__(message)
         self.slug, self.message, self.where, self.hint = slug, message, where, hint
+
+
+def ensure(rule: bool, what: str, where: str | None = None) -> None:
+    """Refuse an op that breaks a rule of the IR."""
+    if not rule:
+        raise OpError("ir", what, where)
 
 
 class Unequal(OpError):

@@ -67,12 +67,7 @@ class Expr:
     def __mul__(self, other: Dim) -> Dim:
         if isinstance(other, int) and other:
             return self if other == 1 else Expr(tuple((atoms, c * other) for atoms, c in self.terms))
-        products = (
-            (tuple(sorted(a + b, key=str)), c * d)
-            for a, c in self.terms
-            for b, d in _terms(other)
-        )
-        return _collect(products)
+        return _collect((tuple(sorted(a + b, key=str)), c * d) for a, c in self.terms for b, d in _terms(other))
 
     __rmul__ = __mul__
 

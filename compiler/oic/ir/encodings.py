@@ -36,10 +36,7 @@ GROUP_LAYOUTS = (PANELS, COLUMNS)
 PAIRED = {PANELS: "pairs", COLUMNS: "column_pairs"}
 TURNED = {COLUMNS: PANELS, PAIRED[COLUMNS]: PAIRED[PANELS]}  # as which the transpose lies
 LAYOUTS = (*PAIRED.values(), *GROUP_LAYOUTS)  # the first of equals is taken
-NARROW = {
-    "bf16": dtypes.bf16,
-    "f16": dtypes.f16,
-}
+NARROW = {"bf16": dtypes.bf16, "f16": dtypes.f16}
 STORAGES = (*NARROW, *GROUP_STORAGES)
 PART = 1 << 20  # elements that are encoded at once
 
@@ -122,27 +119,20 @@ def encoded_parts(values: Array, layout: str) -> Iterator[Array]:
         yield from (flat[first : first + PART] for first in range(0, flat.size, PART))
 
 
-def decoded(elements: Array, shape: tuple[int, ...], layout: str) -> Array:
-    """The array of this shape from its elements in the order of memory: `encoded` backwards."""
-    if layout in TURNED:
-        return decoded(elements, (*shape[:-2], shape[-1], shape[-2]), TURNED[layout]).swapaxes(-1, -2)
-    if not layout:
-        return elements.reshape(shape)
-    whole, together = padded(shape, layout), _together(layout)
-    count, rows, columns = math.prod(whole[:-2]), whole[-2], whole[-1]
-    panels = elements.reshape(count, rows // ROWS, columns // together, ROWS, together).swapaxes(2, 3)
-    return panels.reshape(count, rows, columns)[:, : shape[-2], : shape[-1]].reshape(shape)
-
-
 def loaded(data: Array, dtype: DType, shape: tuple[int, ...], encoding: str) -> Array:
     """The values from the bytes of memory, as they are computed with."""
     storage, layout = storage_of(encoding), layout_of(encoding)
+    if layout in TURNED:
+        turned = (*shape[:-2], shape[-1], shape[-2])
+        return loaded(data, dtype, turned, joined(storage, TURNED[layout])).swapaxes(-1, -2)
     if storage in GROUP_STORAGES:
-        turned = (*shape[:-2], shape[-1], shape[-2]) if layout == COLUMNS else shape
-        matrices = data.reshape(math.prod(shape[:-2]), -1)
-        rows, k = turned[-2:]
-        values = np.stack([quantized.loaded(m, rows, k, storage) for m in matrices]).reshape(turned)
-        return values.swapaxes(-1, -2) if layout == COLUMNS else values
+        matrices, (rows, k) = data.reshape(math.prod(shape[:-2]), -1), shape[-2:]
+        return np.stack([quantized.loaded(m, rows, k, storage) for m in matrices]).reshape(shape)
     stored = NARROW.get(storage, dtype)
-    elements = dtypes.unpack(data, stored, len(data) * 8 // stored.bits)
-    return decoded(elements.astype(dtype.np, copy=False), shape, layout)
+    elements = dtypes.unpack(data, stored, len(data) * 8 // stored.bits).astype(dtype.np, copy=False)
+    if not layout:
+        return elements.reshape(shape)
+    whole, together = padded(shape, layout), _together(layout)  # `encoded` backwards
+    count, rows, columns = math.prod(whole[:-2]), whole[-2], whole[-1]
+    panels = elements.reshape(count, rows // ROWS, columns // together, ROWS, together).swapaxes(2, 3)
+    return panels.reshape(count, rows, columns)[:, : shape[-2], : shape[-1]].reshape(shape)

@@ -7,12 +7,12 @@ arithmetic, never a wrap (SPEC, section 10).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from oic.diagnostics import Span
 from oic.dtypes import INT, DType, bitset
 from oic.ir import dims
-from oic.ir.core import Op, OpError, Value, is_index
+from oic.ir.core import Op, OpError, Value, ensure, is_index
 from oic.ir.dims import Dim, Extent
 from oic.ir.strides import Strides, dense, is_dense
 from oic.ir.types import INDEX, TensorType, Type
@@ -27,8 +27,7 @@ class IndexOp(Op):
 
     def infer(self) -> list[Type]:
         for value in self.operands:
-            if not is_index(value):
-                raise OpError("ir", f"{self.name} takes index integers, not {value.type}")
+            ensure(is_index(value), f"{self.name} takes index integers, not {value.type}")
         return [INDEX]
 
 
@@ -140,8 +139,7 @@ class ExtentBind(Op, name="extent.bind"):
     pure = False
 
     def infer(self) -> list[Type]:
-        if not is_index(self.value):
-            raise OpError("ir", "an extent is bound to an index integer", "value")
+        ensure(is_index(self.value), "an extent is bound to an index integer", "value")
         return []
 
 
@@ -173,26 +171,27 @@ class CheckRange(Op, name="check.range"):
     pure = False
 
 
+def in_shape(value: Value, low: int | Value, high: int | Value, name: str, *says: Any, span: Span | None = None) -> Op:
+    """Refuse the step with OIC_ERR_SHAPE unless low <= value <= high; what it says, and shows, as of CheckRange."""
+    return CheckRange(value, low, high, "OIC_ERR_SHAPE", "OIC_ERR_SHAPE", name, *says, span=span)
+
+
 def at_least(least: int, size: Dim) -> list[Op]:
     """Ops that refuse the step with OIC_ERR_SHAPE where a size only known at run time is smaller."""
     if isinstance(size, int):
         return []
-    value, status = IndexSize(size), "OIC_ERR_SHAPE"
-    most = max(least, dims.maximum(size))
-    return [value, CheckRange(value.result, least, most, status, status, str(size))]
+    value = IndexSize(size)
+    return [value, in_shape(value.result, least, max(least, dims.maximum(size)), str(size))]
 
 
 def divides(quotient: dims.Quotient) -> list[Op]:
     """Ops that refuse the step with OIC_ERR_SHAPE where a division of sizes has a remainder."""
     numerator, divisor = IndexSize(quotient.numerator), IndexSize(quotient.divisor)
-    status, name = "OIC_ERR_SHAPE", str(quotient)
-    ops: list[Op] = [numerator, divisor]
     least, most = dims.bounds(quotient.divisor)
-    if least < 1:
-        ops.append(CheckRange(divisor.result, 1, max(1, most), status, status, name))
+    positive = [] if least >= 1 else [in_shape(divisor.result, 1, max(1, most), str(quotient))]
     rest = IndexMod(numerator.result, divisor.result)
-    says = "leaves a remainder"
-    return [*ops, rest, CheckRange(rest.result, 0, 0, status, status, name, says, numerator.result)]
+    exact = in_shape(rest.result, 0, 0, str(quotient), "leaves a remainder", numerator.result)
+    return [numerator, divisor, *positive, rest, exact]
 
 
 def equal(a: Dim, b: Dim, name: str) -> list[Op]:
@@ -201,10 +200,9 @@ def equal(a: Dim, b: Dim, name: str) -> list[Op]:
     return [left, right, same_size(left.result, right.result, name)]
 
 
-def same_size(size: Value, other: Value, name: str, span: Span | None = None) -> CheckRange:
+def same_size(size: Value, other: Value, name: str, span: Span | None = None) -> Op:
     """Refuse the step with OIC_ERR_SHAPE where two sizes differ."""
-    status = "OIC_ERR_SHAPE"
-    return CheckRange(size, other, other, status, status, name, UNEQUAL, span=span)
+    return in_shape(size, other, other, name, UNEQUAL, span=span)
 
 
 class AssertShape(Op, name="assert.shape"):

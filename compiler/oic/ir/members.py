@@ -97,7 +97,7 @@ class StoredElements:
             whole = np.empty(self.shape, self.dtype)
             matrices = whole.reshape(-1, *self.shape[-2:])
             for number, matrix in enumerate(self._matrices()):
-                matrices[number] = self._turned(self._values(matrix, 0, self._shape(matrix)[0]))
+                matrices[number] = self._turned(self._values(matrix, 0, matrix.shape[0]))
             whole.flags.writeable = False
             self._made = weakref.ref(whole)
         return whole if dtype is None else whole.astype(dtype, copy=False)
@@ -107,7 +107,7 @@ class StoredElements:
         assert storage_of(encoding) == storage_of(self.encoding), f"{encoding} is another storage than {self.encoding}"
         for matrix in self._matrices():
             if (storage := storage_of(encoding)) in quantized.GROUP_STORAGES:
-                rows, k = self._shape(matrix)
+                rows, k = matrix.shape
                 yield from quantized.parts(partial(self._groups, matrix), rows, k, storage)
             else:
                 assert not isinstance(matrix, quantized.Grouped), f"{encoding} has no groups"
@@ -120,40 +120,35 @@ class StoredElements:
         for matrix in self._matrices():
             if isinstance(matrix, quantized.Grouped):
                 continue
-            rows, k = self._shape(matrix)
+            rows, k = matrix.shape
             at_once = max(1, quantized.PART // max(1, k))
             for first in range(0, rows, at_once):
                 end = min(rows, first + at_once)
-                values = self._turned(matrix)[first:end].astype(np.float32)
+                values = matrix[first:end].astype(np.float32)
                 stored = self._values(matrix, first, end)
                 whole += float(np.square(values, dtype=np.float64).sum())
                 wrong += float(np.square(stored - values, dtype=np.float64).sum())
         return (wrong / whole) ** 0.5 if whole else 0.0
 
     def _matrices(self) -> Iterator[StoredMatrix]:
-        """What they were, one after the other; the memory of a file is given back."""
+        """What they were, one after the other, K their last axis; the memory of a file is given back."""
         source = self.source
         if isinstance(source, Members) and source.grouped and self.encoding == f"{source.storage} {PANELS}":
             yield from map(source.grouped, product(*map(range, source.counts)))
             return
         for member in iter(source) if isinstance(source, Members) else iter((source,)):
-            yield from member.reshape(-1, *self.shape[-2:])
+            yield from self._turned(member.reshape(-1, *self.shape[-2:]))
             forget(member)
 
-    def _shape(self, matrix: StoredMatrix) -> tuple[int, int]:
-        """Rows and K."""
-        first, last = matrix.shape
-        return (last, first) if layout_of(self.encoding) == COLUMNS else (first, last)
-
-    def _turned(self, matrix: Array) -> Array:
-        """With K as its last axis, or as it was."""
-        return matrix.swapaxes(-1, -2) if layout_of(self.encoding) == COLUMNS else matrix
+    def _turned(self, matrices: Array) -> Array:
+        """With K as the last axis, or as they were."""
+        return matrices.swapaxes(-1, -2) if layout_of(self.encoding) == COLUMNS else matrices
 
     def _values(self, matrix: StoredMatrix, first: int, end: int) -> Array:
         """Some rows as they are computed with, K their last axis."""
         if isinstance(matrix, quantized.Grouped) or storage_of(self.encoding) in quantized.GROUP_STORAGES:
-            return self._groups(matrix, first, end).values(self._shape(matrix)[1])
-        return self._narrowed(self._turned(matrix)[first:end]).astype(np.float32)
+            return self._groups(matrix, first, end).values(matrix.shape[1])
+        return self._narrowed(matrix[first:end]).astype(np.float32)
 
     def _groups(self, matrix: StoredMatrix, first: int, end: int) -> quantized.Groups:
         storage = storage_of(self.encoding)
@@ -162,9 +157,8 @@ class StoredElements:
             if not np.isfinite(found.scales).all():
                 raise self._refused()
             return found
-        rows = self._turned(matrix)[first:end]
         try:
-            return quantized.quantize(rows, storage)
+            return quantized.quantize(matrix[first:end], storage)
         except ValueError:
             raise self._refused() from None
 

@@ -19,7 +19,7 @@ from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Dim, Expr, Extent
 from oic.ir.intervals import WIDE, Range
 from oic.ir.state import CacheCount, State, StateGet, StateReach
-from oic.ir.types import TensorType
+from oic.ir.types import StateType, TensorType
 
 FormAtom = Value | Extent | Expr | None
 LinearForm = dict[FormAtom, int]  # coefficient, not 0, of each atom; of 1 under None
@@ -293,15 +293,13 @@ def _small(value: Value, form: LinearForm) -> LinearForm:
 def _read_range(op: Op | None) -> Range:
     """What can be read from a tensor or from state."""
     match op:
+        case StateGet(state=Value(op=State(limit=int(limit)))):
+            return 0, limit
+        case StateGet(state=Value(type=StateType(dtype=dtype))):
+            return dtype.low, min(dtype.high, WIDE[1])
         case index.IndexLoad(x=x):
             end = known_below(x)
             return (x.dtype.low, min(x.dtype.high, WIDE[1])) if end is None else (0, max(0, dims.maximum(end) - 1))
-        case StateGet(state=state):
-            assert isinstance(state.op, State)
-            if state.op.limit is not None:
-                return 0, state.op.limit
-            dtype = state.state_type.dtype
-            return dtype.low, min(dtype.high, WIDE[1])
         case CacheCount(table=state, axis=axis):
             type_ = state.state_type
             ring = type_.ring and axis == len(type_.table) - 1

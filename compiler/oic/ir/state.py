@@ -16,7 +16,7 @@ import numpy as np
 
 from oic import dtypes
 from oic.dtypes import INT, Array
-from oic.ir.core import Op, OpError, Value, is_index
+from oic.ir.core import Op, OpError, Value, ensure, is_index
 from oic.ir.dims import INDEX_BOUND, Dim
 from oic.ir.types import INDEX, StateType, TensorType, Type
 
@@ -270,8 +270,8 @@ class StateDouble(StateBox, name="state.double", writes="state"):
     def infer(self) -> list[Type]:
         super().infer()
         type_ = self.state.state_type
-        if not type_.ring or len(self.offsets) != len(type_.table):
-            raise OpError("ir", f"state.double takes a ring and a slot of it, not {type_}", "offsets")
+        fits = type_.ring and len(self.offsets) == len(type_.table)
+        ensure(fits, f"state.double takes a ring and a slot of it, not {type_}", "offsets")
         return []
 
 
@@ -337,9 +337,8 @@ def _require_integer(state: Value, indices: list[Any], name: str) -> None:
 
 
 def _require_box(state: Value, offsets: list[Value], lengths: list[Any]) -> None:
-    type_ = state.state_type
-    if len(lengths) != len(type_.capacity_shape) or not all(is_index(o) for o in offsets):
-        raise OpError("ir", f"a box of {type_} has {len(type_.capacity_shape)} lengths", "lengths")
+    type_, rank = state.state_type, len(state.state_type.capacity_shape)
+    ensure(len(lengths) == rank and all(map(is_index, offsets)), f"a box of {type_} has {rank} lengths", "lengths")
 
 
 def _box(state: Value, offsets: list[Value], lengths: list[Dim | None]) -> TensorType:

@@ -42,18 +42,13 @@ KINDS = {
     "REGION": "a region", "MARK": "'!' or '~'", "WORD_VALUE": "'true', 'false' or 'none'",
 }  # fmt: skip
 
-Attribute = tuple[lark.Token, Any]
 Typed = tuple[Type, Place | None, Any]  # and where it is written
 
 
 class Unseen(Source):
-    """The source of a parsed module whose text is not at hand: only positions are known."""
+    """The source of a parsed module whose text is not at hand: only positions are known, in lines of one length."""
 
-    def position(self, offset: int) -> tuple[int, int]:
-        return divmod(offset, COLUMNS)
-
-    def line(self, number: int) -> str:
-        return ""
+    line_starts = range(0, COLUMNS * COLUMNS, COLUMNS)  # type: ignore[assignment]
 
 
 def parse_module(text: str, weights: Mapping[str, Array] | None = None, source: Source | None = None) -> Module:
@@ -134,6 +129,7 @@ class _Builder(Transformer_NonRecursive[lark.Token, Module]):
     """
 
     add, sub, mul, neg = operator.add, operator.sub, operator.mul, operator.neg
+    FLOAT, because, scalar = float, str, TensorType
 
     def __init__(self, text: Source, origin: Source | None) -> None:
         super().__init__()
@@ -161,9 +157,6 @@ class _Builder(Transformer_NonRecursive[lark.Token, Module]):
         if len(token) > DIGITS:
             raise self._wrong("a number is too long", token)
         return int(token)
-
-    def FLOAT(self, token: lark.Token) -> float:
-        return float(token)
 
     def WORD_VALUE(self, token: lark.Token) -> bool | None:
         return WORD_VALUES[token]
@@ -217,14 +210,13 @@ class _Builder(Transformer_NonRecursive[lark.Token, Module]):
     # -- ops
 
     def op(
-        self, names: list[lark.Token], word: lark.Token, operands: list[Any], attributes: list[Attribute],
-        regions: list[tuple[str, Block]], types: list[Typed], span: Span | None,
+        self, names: list[lark.Token], word: lark.Token, operands: list[Any], parts: list[tuple[lark.Token, Any]],
+        types: list[Typed], span: Span | None,
     ) -> Op:  # fmt: skip
         cls = REGISTRY.get(word)
         if cls is None:
             raise self._unknown(f"no op is called '{word}'", word, REGISTRY)
-        given = self._operands(cls, word, operands) | self._attributes(cls, attributes)
-        given |= self._regions(cls, word, regions)
+        given = self._operands(cls, word, operands) | self._parts(cls, parts)
         kernel, workers = given.pop("kernel", ""), given.pop("workers", 1)
         op = self._built(cls, word, given)
         op.kernel, op.workers, op.span = kernel, workers, span
@@ -248,13 +240,18 @@ class _Builder(Transformer_NonRecursive[lark.Token, Module]):
             raise self._wrong(f"the operands of {cls.name} are ({', '.join(fields)})", word)
         return dict(zip(fields, parts))
 
-    def _attributes(self, cls: type[Op], found: list[Attribute]) -> dict[str, Any]:
-        known = [key for key, spec in cls.fields.items() if spec.kind == "attribute"]
+    def _parts(self, cls: type[Op], found: list[tuple[lark.Token, Any]]) -> dict[str, Any]:
+        """Attributes and regions."""
         kernels = [kernel.name for kernel in getattr(cls, "kernels", ())]
-        given: dict[str, Any] = {}
+        given: dict[str, Any] = {key: [] for key, spec in cls.fields.items() if spec.kind == "regions"}
         for key, value in found:
+            kinds = ("region", "regions") if isinstance(value, Block) else ("attribute",)
+            known = [name for name, spec in cls.fields.items() if spec.kind in kinds]
+            if key in known and cls.fields[key].kind == "regions":
+                given[key].append(value)
+                continue
             if key in given:
-                raise self._wrong(f"attribute '{key}' is given twice", key)
+                raise self._wrong(f"{kinds[0]} '{key}' is given twice", key)
             given[str(key)] = value
             if key == "kernel" and cls.catalog:
                 if value not in kernels:
@@ -263,18 +260,10 @@ class _Builder(Transformer_NonRecursive[lark.Token, Module]):
                 if type(value) is not int or value < 1:
                     raise self._wrong(f"workers are a number of threads, not {value}", key, "ir-name")
             elif key not in known:
-                raise self._unknown(f"{cls.name} has no attribute '{key}'", key, known)
+                raise self._unknown(f"{cls.name} has no {kinds[0]} '{key}'", key, known)
             elif isinstance(value, DType) and cls.fields[key].annotation in ("TensorType", "Type"):
                 given[str(key)] = TensorType(value)  # `f32` for `f32[]`, where no element type is possible
         return given
-
-    def _regions(self, cls: type[Op], word: lark.Token, found: list[tuple[str, Block]]) -> dict[str, Any]:
-        kinds = {key: spec.kind for key, spec in cls.fields.items() if spec.nested}
-        blocks = {key: [block for name, block in found if name == key] for key in kinds}
-        once = all(len(blocks[key]) == 1 for key, kind in kinds.items() if kind == "region")
-        if not once or sum(map(len, blocks.values())) < len(found):
-            raise self._wrong(f"the regions of {cls.name} are ({', '.join(kinds)})", word)
-        return {key: blocks[key] if kind == "regions" else blocks[key][0] for key, kind in kinds.items()}
 
     def _built(self, cls: type[Op], word: lark.Token, given: dict[str, Any]) -> Op:
         """The op; whatever it refuses becomes a diagnostic at its name."""
@@ -294,11 +283,11 @@ class _Builder(Transformer_NonRecursive[lark.Token, Module]):
         value.hint = "" if name.isdigit() else name
         scope[name] = value
 
-    def field(self, key: lark.Token) -> str:
+    def field(self, key: lark.Token) -> lark.Token:
         """The name of a region, which begins here."""
         self.scopes.append(dict(self.scopes[-1]))
         self.blocks.append(Block())
-        return str(key)
+        return key
 
     def argument(self, name: lark.Token, typed: Typed) -> None:
         type_, place, _ = typed
@@ -306,7 +295,7 @@ class _Builder(Transformer_NonRecursive[lark.Token, Module]):
         value.place = place
         self._define(name, value)
 
-    def region(self, key: str, *parts: Op | None) -> tuple[str, Block]:
+    def region(self, key: lark.Token, *parts: Op | None) -> tuple[lark.Token, Block]:
         self.scopes.pop()
         block = self.blocks.pop()
         block.set_ops(part for part in parts if part is not None)  # arguments give nothing
@@ -322,13 +311,10 @@ class _Builder(Transformer_NonRecursive[lark.Token, Module]):
             return None
         line, column, length = numbers
         source = self.origin or Unseen("unknown", "")
-        if isinstance(source, Unseen):
-            start = line * COLUMNS + column
-        else:
-            starts = source.line_starts
-            start = starts[line - 1] + column - 1 if 0 < line <= len(starts) else -1
-            if start < 0 or start + length > len(source.text):
-                raise self._wrong(f"{source.name} has no such place", at)
+        starts = source.line_starts
+        start = starts[line - 1] + column - 1 if 0 < line <= len(starts) else -1
+        if start < 0 or (start + length > len(source.text) and not isinstance(source, Unseen)):
+            raise self._wrong(f"{source.name} has no such place", at)
         return Span(source, start, start + length)
 
     # -- attributes and sizes
@@ -336,7 +322,7 @@ class _Builder(Transformer_NonRecursive[lark.Token, Module]):
     def items(self, *parts: Any) -> list[Any]:
         return [*parts]
 
-    results = operands = uses = attributes = regions = types = items
+    results = operands = uses = parts = types = items
 
     def several(self, *parts: Any) -> tuple[Any, ...]:
         return parts
@@ -376,9 +362,6 @@ class _Builder(Transformer_NonRecursive[lark.Token, Module]):
 
     def dtype(self, token: lark.Token) -> DType:
         return ALL[token]
-
-    def scalar(self, dtype: DType) -> TensorType:
-        return TensorType(dtype)
 
     def tensor(self, dtype: DType, shape: tuple[Dim, ...], *encoding: lark.Token) -> TensorType:
         text = " ".join(encoding)
@@ -420,6 +403,3 @@ class _Builder(Transformer_NonRecursive[lark.Token, Module]):
         if space not in SPACES:
             raise self._wrong(f"'{space}' is not a space", space, "ir-name")
         return str(space), offset
-
-    def because(self, reason: str = "") -> str:
-        return reason

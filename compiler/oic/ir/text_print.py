@@ -42,9 +42,8 @@ class ValueNames:
 
     def __init__(self, outside: Iterable[Op] = ()) -> None:
         self.of: dict[Value, str] = {}
-        self.used: set[str] = set()
         self.count = 0
-        self.last: dict[str, int] = {}  # numbers of a hint up to this one are used
+        self.last: dict[str, int] = {}  # of every name that is used, as a hint: numbers up to this one are used
         for value in (value for op in outside for value in op.results):
             self(value)
 
@@ -57,22 +56,18 @@ class ValueNames:
     def inner(self) -> ValueNames:
         """Names of a function: those outside stay taken, its own are forgotten after it."""
         copy = ValueNames()
-        copy.of, copy.used, copy.count = dict(self.of), set(self.used), self.count
-        copy.last = dict(self.last)
+        copy.of, copy.last, copy.count = dict(self.of), dict(self.last), self.count
         return copy
 
     def _fresh(self, hint: str) -> str:
         if not hint or hint.isdigit():
-            name = str(self.count)
             self.count += 1
-            return name
-        n = self.last.get(hint, 0)
-        name = f"{hint}_{n}" if n else hint
-        while name in self.used:
+            return str(self.count - 1)
+        name, n = hint, self.last.get(hint, 0)
+        while name in self.last:
             n += 1
             name = f"{hint}_{n}"
-        self.last[hint] = n
-        self.used.add(name)
+        self.last |= {name: 0, hint: n}
         return name
 
 
@@ -81,7 +76,8 @@ def print_module(module: Module) -> str:
     head = f'module {quoted(module.name)} {{stage="{module.stage}"'
     head += f", source={quoted(module.source.name)}}}" if module.source else "}"
     lines = [head]
-    sizes = ", ".join(f"{extent_text(e)} <= {e.maximum}" for e in dict.fromkeys(_extents_in(_sized_parts(module))))
+    extents = dict.fromkeys(_extents_in([*module.all_ops()]))
+    sizes = ", ".join(f"{extent_text(e)} <= {e.maximum}" for e in extents)
     if sizes:
         lines.append(f"extents {{ {sizes} }}")
     if module.plan:
@@ -220,15 +216,11 @@ def value_text(value: Any, names: ValueNames) -> str:
 # ----------------------------------------------------------------- header
 
 
-def _sized_parts(module: Module) -> list[Any]:
-    return [
-        [[block.args for block in op.regions], list(op.attributes().values()), op.results] for op in module.all_ops()
-    ]
-
-
 def _extents_in(part: Any) -> Iterator[Extent]:
     """Every extent of what an op has, and of what it defines or refers to."""
     match part:
+        case Op():
+            yield from _extents_in(([block.args for block in part.regions], part.attributes(), part.results))
         case Value():
             yield from _extents_in((part.type, part.place and part.place.strides))
         case Extent():

@@ -152,10 +152,9 @@ class StateType:
 
     def __str__(self) -> str:
         parts = [str(self.entry)]
-        if self.table:
-            parts.append("table(" + ", ".join(map(str, self.table)) + ")")
-        if self.auto:
-            parts.append("auto(" + ", ".join(map(str, self.auto)) + ")")
+        for word, indices in (("table", self.table), ("auto", self.auto)):
+            if indices:
+                parts.append(f"{word}({', '.join(map(str, indices))})")
         if self.ring:
             parts.append("ring")
         return f"state<{'; '.join(parts)}>"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from oic.ir.control import ensure, yielded
-from oic.ir.core import Block, Op, Value, seen_through
+from oic.ir.control import yielded
+from oic.ir.core import Block, Op, Value, ensure, seen_through
 from oic.ir.types import TensorType, Type
 from oic.operators.base import Operator
 

@@ -296,10 +296,7 @@ def _copy_instead(op: Exchange, plain: set[Block]) -> None:
     """Copies, where an exchange turned out not to do; none is tried there again."""
     block = op.home
     plain.add(block)
-    copies = [
-        Copy(v, "its address cannot be exchanged", span=op.span, hint=v.hint)
-        for v in op.values
-    ]
+    copies = [Copy(v, "its address cannot be exchanged", span=op.span, hint=v.hint) for v in op.values]
     block.replace(dict(zip(op.results, (c.result for c in copies), strict=True)))
     at = block.ops.index(op)
     block.set_ops([*block.ops[:at], *copies, *block.ops[at + 1 :]])

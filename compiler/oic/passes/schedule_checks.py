@@ -58,9 +58,7 @@ def _checks_first(stretch: list[Op], ranges: Ranges) -> list[Op]:
     return [*front, *(op for op in stretch if op not in front)]
 
 
-def _needed(
-    op: Op, own: Container[Op], binds: Mapping[Extent, Op], front: Container[Op]
-) -> set[Op]:
+def _needed(op: Op, own: Container[Op], binds: Mapping[Extent, Op], front: Container[Op]) -> set[Op]:
     """The op and all it needs of the same stretch, but for what is in front already."""
     found: set[Op] = set()
     waiting = [op]

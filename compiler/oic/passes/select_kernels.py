@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from oic.ir import dims
 from oic.ir.control import Parallel
 from oic.ir.core import Op, Value
+from oic.ir.dims import Dim
 from oic.ir.encodings import LAYOUTS, joined, layout_of, storage_of
 from oic.ir.module import Module
 from oic.kernels.kernel import Kernel
@@ -46,7 +47,8 @@ def select_kernels(module: Module, target: Target = TARGETS["portable"], threads
             op.kernel = kernel.name
             op.workers = 1 if op in alone else workers(kernel, op, target, threads)
         elif threads > 1 and op.elementwise and not op.view and op not in alone and around(op) is op:
-            op.workers = _loop_workers(op, target, threads)
+            units = 1 if any(r.dtype.packed for r in op.results) else op.results[0].tensor.size  # they share bytes
+            op.workers = _worth(elementwise_work(op), units, target, threads)
 
 
 def settle_native(module: Module) -> None:
@@ -68,18 +70,14 @@ def on_one_thread(module: Module) -> set[Op]:
 
 def workers(kernel: Kernel, op: Operator, target: Target, threads: int) -> int:
     """How many threads a call is worth, at most."""
-    if kernel.units is None or not target.hosted:
-        return 1
-    worth = dims.maximum(kernel.work(op)) // target.costs.thread
-    return max(1, min(threads, worth, dims.maximum(kernel.units(op))))
+    return 1 if kernel.units is None else _worth(kernel.work(op), kernel.units(op), target, threads)
 
 
-def _loop_workers(op: Op, target: Target, threads: int) -> int:
-    """How many threads the loops of an elementwise op are worth, at most; one where elements share bytes."""
-    if not target.hosted or any(r.dtype.packed for r in op.results):
+def _worth(work: Dim, units: Dim, target: Target, threads: int) -> int:
+    """How many threads so much work, which can be divided into so many units, is worth at most."""
+    if not target.hosted:
         return 1
-    worth = dims.maximum(elementwise_work(op)) // target.costs.thread
-    return max(1, min(threads, worth, dims.maximum(op.results[0].tensor.size)))
+    return max(1, min(threads, dims.maximum(work) // target.costs.thread, dims.maximum(units)))
 
 
 Chosen = Mapping[Operator, Mapping[str, str]]

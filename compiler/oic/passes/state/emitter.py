@@ -150,9 +150,7 @@ class Emitter:
         """A count becomes no less than a value."""
         self.set(state, self.most(self.get(state), value))
 
-    def check(
-        self, value: Value, low: int | Value, high: int | Value, above: str, variable: str
-    ) -> None:
+    def check(self, value: Value, low: int | Value, high: int | Value, above: str, variable: str) -> None:
         """Refuse the step unless low <= value <= high; under `low` it is OIC_ERR_INDEX."""
         known, least, most = _known(value), _known(low), _known(high)
         if known is not None and least is not None and most is not None and least <= known <= most:

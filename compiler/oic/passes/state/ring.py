@@ -88,9 +88,7 @@ def lower_step(e: Emitter, kept: StateVariable, op: state.CacheStep) -> None:
         e.set(kept.touched, 1, others)
 
 
-def _split(
-    kept: StateVariable, at: list[Position]
-) -> tuple[list[Position], Position, list[Position]]:
+def _split(kept: StateVariable, at: list[Position]) -> tuple[list[Position], Position, list[Position]]:
     """Positions beside the ring's own, that one, and those of growing dimensions."""
     return at[: kept.outer], at[kept.outer], at[kept.outer + 1 :]
 
