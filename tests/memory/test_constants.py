@@ -12,7 +12,7 @@ import pytest
 from oic import dtypes
 from oic.check.source import parse
 from oic.driver import Settings, compile_graph
-from oic.ir import encodings
+from oic.ir import quantized
 from oic.ir.encodings import LAYOUTS, encoded
 from oic.ir.members import Members, forget
 from oic.ir.types import TensorType
@@ -58,7 +58,7 @@ def test_parts_are_the_whole(encoding: str, shape: tuple[int, ...], monkeypatch:
     values = RNG.standard_normal(shape).astype(np.float32)
     whole = encoded(values, encoding).tobytes()
     for part in (1, 50, 1 << 20):
-        monkeypatch.setattr(encodings, "PART", part)
+        monkeypatch.setattr(quantized, "PART", part)
         assert bytes_of(values, TensorType(dtypes.f32, shape, encoding=encoding), 0) == whole
 
 

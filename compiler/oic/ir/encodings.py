@@ -36,9 +36,11 @@ GROUP_LAYOUTS = (PANELS, COLUMNS)
 PAIRED = {PANELS: "pairs", COLUMNS: "column_pairs"}
 TURNED = {COLUMNS: PANELS, PAIRED[COLUMNS]: PAIRED[PANELS]}  # as which the transpose lies
 LAYOUTS = (*PAIRED.values(), *GROUP_LAYOUTS)  # the first of equals is taken
-NARROW = {"bf16": dtypes.bf16, "f16": dtypes.f16}
+NARROW = {
+    "bf16": dtypes.bf16,
+    "f16": dtypes.f16,
+}
 STORAGES = (*NARROW, *GROUP_STORAGES)
-PART = 1 << 20  # elements that are encoded at once
 
 
 def layout_of(encoding: str) -> str:
@@ -110,13 +112,12 @@ def encoded_parts(values: Array, layout: str) -> Iterator[Array]:
     if layout in TURNED:
         yield from encoded_parts(values.swapaxes(-1, -2), TURNED[layout])
     elif layout:
-        rows = max(1, PART // (ROWS * max(1, values.shape[-1]))) * ROWS
         for key in np.ndindex(values.shape[:-2]):
-            for first in range(0, values.shape[-2], rows):
-                yield encoded(values[key][first : first + rows], layout).reshape(-1)
+            for first, end in quantized.row_parts(values.shape[-2], values.shape[-1], ROWS):
+                yield encoded(values[key][first:end], layout).reshape(-1)
     else:
         flat = values.reshape(-1)
-        yield from (flat[first : first + PART] for first in range(0, flat.size, PART))
+        yield from (flat[first:end] for first, end in quantized.row_parts(flat.size, 1))
 
 
 def loaded(data: Array, dtype: DType, shape: tuple[int, ...], encoding: str) -> Array:

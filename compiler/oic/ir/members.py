@@ -54,9 +54,8 @@ class Members:
         assert self.grouped is not None, "they are no groups"
         for matrix in map(self.grouped, product(*map(range, self.counts))):
             yield np.frombuffer(f"{self.storage} {matrix.shape}".encode(), np.uint8)
-            rows, at_once = matrix.shape[0], max(1, quantized.PART // max(1, matrix.shape[1]))
-            for first in range(0, rows, at_once):
-                found = matrix.read(first, min(rows, first + at_once))
+            for first, end in quantized.row_parts(*matrix.shape):
+                found = matrix.read(first, end)
                 yield from (np.ascontiguousarray(found.q), np.ascontiguousarray(found.scales))
 
     def __array__(self, dtype: np.dtype[Any] | None = None, copy: bool | None = None) -> Array:
@@ -121,9 +120,7 @@ class StoredElements:
             if isinstance(matrix, quantized.Grouped):
                 continue
             rows, k = matrix.shape
-            at_once = max(1, quantized.PART // max(1, k))
-            for first in range(0, rows, at_once):
-                end = min(rows, first + at_once)
+            for first, end in quantized.row_parts(rows, k):
                 values = matrix[first:end].astype(np.float32)
                 stored = self._values(matrix, first, end)
                 whole += float(np.square(values, dtype=np.float64).sum())
@@ -131,7 +128,7 @@ class StoredElements:
         return (wrong / whole) ** 0.5 if whole else 0.0
 
     def _matrices(self) -> Iterator[StoredMatrix]:
-        """What they were, one after the other, K their last axis; the memory of a file is given back."""
+        """What they were, one after the other, of groups K the last axis; the memory of a file is given back."""
         source = self.source
         if isinstance(source, Members) and source.grouped and self.encoding == f"{source.storage} {PANELS}":
             yield from map(source.grouped, product(*map(range, source.counts)))
@@ -141,8 +138,9 @@ class StoredElements:
             forget(member)
 
     def _turned(self, matrices: Array) -> Array:
-        """With K as the last axis, or as they were."""
-        return matrices.swapaxes(-1, -2) if layout_of(self.encoding) == COLUMNS else matrices
+        """With K, along which groups lie, as the last axis, or as they were."""
+        grouped = storage_of(self.encoding) in quantized.GROUP_STORAGES
+        return matrices.swapaxes(-1, -2) if grouped and layout_of(self.encoding) == COLUMNS else matrices
 
     def _values(self, matrix: StoredMatrix, first: int, end: int) -> Array:
         """Some rows as they are computed with, K their last axis."""

@@ -30,7 +30,7 @@ from oic.dtypes import Array
 GROUP, ROWS, STREAM = 32, 16, 64  # a stream is the rows that kernels go through together, and what threads share
 ALIGN = 64  # bytes of a cache line, and of the widest vector
 WIDEST = 8  # bytes of the widest element
-PART = 1 << 20  # elements that are quantised at once
+PART = 1 << 20  # elements that are gone through at once
 MOST = 127.0
 NEAR = np.array([-1 / 8, -1 / 8.6, -1 / 7.4], np.float32)  # of q4: scales that are tried, beside the largest element
 
@@ -73,6 +73,12 @@ class Grouped:
 def groups(k: int) -> int:
     """Groups of a row."""
     return -(-k // GROUP)
+
+
+def row_parts(rows: int, width: int, together: int = 1) -> Iterator[tuple[int, int]]:
+    """Where parts of a matrix that is gone through a part at a time begin and end; so many rows stay together."""
+    at_once = max(1, PART // (together * max(1, width))) * together
+    return ((first, min(rows, first + at_once)) for first in range(0, rows, at_once))
 
 
 def matrix_bytes(rows: int, k: int, storage: str) -> int:
@@ -170,12 +176,10 @@ GROUP_STORAGES = {
 
 def parts(read: ReadGroups, rows: int, k: int, storage: str) -> Iterator[NDArray[np.uint8]]:
     """The bytes of a matrix, one part after the other; `read` gives some rows of it."""
-    at_once = max(1, PART // (STREAM * GROUP * groups(k))) * STREAM if k else STREAM
     scales: list[NDArray[np.uint8]] = []
     written = 0
-    for first in range(0, rows, at_once):
-        found = read(first, min(rows, first + at_once))
-        for stream in _streams(found):
+    for first, end in row_parts(rows, GROUP * groups(k), STREAM):
+        for stream in _streams(read(first, end)):
             data = _packed(stream.q, storage)
             scales.append(np.ascontiguousarray(stream.scales.T).reshape(-1).view(np.uint8))
             written += data.nbytes + scales[-1].nbytes

@@ -200,9 +200,7 @@ def _copy_after(loads: list[StateLoad]) -> None:
     copies: dict[Op, Copy] = {}
     for load in loads:
         seen = load.result
-        copies[load] = Copy(
-            seen, "the state is written while this is still needed", span=load.span, hint=seen.hint
-        )
+        copies[load] = Copy(seen, "the state is written while this is still needed", span=load.span, hint=seen.hint)
         seen.give_way(copies[load].result)
     for block in {load.home: None for load in loads}:
         block.set_ops(made for op in block.ops for made in (op, copies.get(op)) if made is not None)

@@ -26,9 +26,7 @@ from oic.operators.fused import Exchange, around
 MOST_NAMED = 8  # buffers, of those that one exchanges addresses with
 
 
-def plan_memory(
-    module: Module, target: Target = TARGETS["portable"], *, reuse: bool = True, gap: int = 0
-) -> None:
+def plan_memory(module: Module, target: Target = TARGETS["portable"], *, reuse: bool = True, gap: int = 0) -> None:
     """Set offsets in the arena and the weights, and the module's plan.
 
     reuse   False gives every buffer bytes of its own
@@ -52,9 +50,7 @@ def plan_memory(
     module.stage = "planned"
 
 
-def _place(
-    body: Block, live: Liveness, arena: list[Buffer], align: int, *, reuse: bool, gap: int
-) -> tuple[int, int]:
+def _place(body: Block, live: Liveness, arena: list[Buffer], align: int, *, reuse: bool, gap: int) -> tuple[int, int]:
     """Set every offset in the arena; its bytes and their lower bound."""
     every = list(arena)
     for buffer in every:

@@ -86,9 +86,7 @@ class Emitter:
     constants   those that were appended before, to the same block
     """
 
-    def __init__(
-        self, ops: list[Op], span: Span | None, numbers: Iterator[int], constants: dict[int, Value]
-    ) -> None:
+    def __init__(self, ops: list[Op], span: Span | None, numbers: Iterator[int], constants: dict[int, Value]) -> None:
         self.ops, self.span, self.numbers, self.constants = ops, span, numbers, constants
 
     def add(self, op: Op) -> Op:
