@@ -101,8 +101,7 @@ def encoded(values: Array, layout: str) -> Array:
         return values
     shape, together = padded(values.shape, layout), _together(layout)
     count, rows, columns = math.prod(shape[:-2]), shape[-2], shape[-1]
-    filled = np.zeros((count, rows, columns), values.dtype)
-    filled[:, : values.shape[-2], : values.shape[-1]] = values.reshape(count, *values.shape[-2:])
+    filled = np.pad(values, [(0, whole - part) for part, whole in zip(values.shape, shape, strict=True)])
     panels = filled.reshape(count, rows // ROWS, ROWS, columns // together, together).swapaxes(2, 3)
     return np.ascontiguousarray(panels).reshape(*shape[:-2], -1)
 

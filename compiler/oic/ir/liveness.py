@@ -76,11 +76,9 @@ class Liveness:
         if beside is not None and not any(isinstance(around.owner, If) for around in beside.outward()):
             beside = None  # it is in no branch
         key = value, beside
-        found = self._needed.get(key)
-        if found is None:
-            found = max(self._in_home(v, value, beside) for v in self.views(value))
-            self._needed[key] = found
-        return found
+        if key not in self._needed:
+            self._needed[key] = max(self._in_home(v, value, beside) for v in self.views(value))
+        return self._needed[key]
 
     def reordered(self, ops: Sequence[Op], first: int) -> None:
         """Ops that follow each other in a block, the first at the position `first`, have a new order."""

@@ -123,10 +123,7 @@ def _use_first(module: Module, found: _Found) -> None:
         for op in block.ops:
             for result in op.results:
                 result.type = _resized(result.type, found)
-            parts = op.__dict__
-            for name, spec in op.fields.items():
-                if spec.kind == "attribute":
-                    parts[name] = _resized(parts[name], found)
+            op.__dict__.update((name, _resized(part, found)) for name, part in op.attributes().items())
 
 
 def _resized(part: Any, found: _Found) -> Any:

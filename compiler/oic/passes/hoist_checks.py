@@ -17,8 +17,6 @@ of checks alone comes first.  Checks of what is computed from data after an effe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from oic.ir import dims, index
 from oic.ir.control import CheckIterations, Cond, For, If, Parallel, Yield
 from oic.ir.core import Block, Op, Value, clone_op
@@ -49,7 +47,8 @@ def _body(body: Block) -> None:
     if first is None:
         return
     mover = _Mover(body, first)
-    for op in list(_straight(body.ops[first:])):
+    once = [op for op, at in mover.order.items() if at >= mover.start and not layers(op, body)]
+    for op in (op for op in once if not isinstance(op, Parallel)):  # those of consumers run exactly once, too
         if mover.refuses(op):
             mover.hoist(op)
         elif op.regions:
@@ -60,16 +59,6 @@ def _body(body: Block) -> None:
     tail = [op for op in body.ops[first:] if op not in mover.gone]
     body.set_ops([*body.ops[:first], *mover.ops, *tail])
     body.replace(mover.same)
-
-
-def _straight(ops: list[Op]) -> Iterator[Op]:
-    """The ops that run exactly once: those of consumers are among them."""
-    for op in ops:
-        if isinstance(op, Parallel):
-            for region in op.consumers:
-                yield from _straight(region.ops)
-        else:
-            yield op
 
 
 class _Mover(EarlyValues):

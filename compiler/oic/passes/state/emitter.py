@@ -104,10 +104,9 @@ class Emitter:
     def value(self, part: int | Value) -> Value:
         if isinstance(part, Value):
             return part
-        found = self.constants.get(part)
-        if found is None:
-            found = self.constants[part] = self.add(index.IndexConst(part)).result
-        return found
+        if part not in self.constants:
+            self.constants[part] = self.add(index.IndexConst(part)).result
+        return self.constants[part]
 
     def size(self, size: Any) -> Value:
         """The present value of a size."""
