@@ -95,8 +95,7 @@ def _own_fills(body: Block) -> None:
         if not isinstance(old, Splat) or block is None or (old.block is block and len(op.x.users) == 1):
             continue
         own = Splat(old.value, old.type, span=old.span, hint=op.x.hint)
-        at = block.ops.index(old) if old.block is block else 0
-        block.set_ops([*block.ops[:at], own, *block.ops[at:]])
+        block.insert(block.ops.index(old) if old.block is block else 0, own)
         op.x = own.result
         if not old.result.used and old.block is not None:
             old.block.set_ops([other for other in old.block.ops if other is not old])
