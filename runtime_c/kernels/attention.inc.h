@@ -69,12 +69,14 @@
 #define IN_ONE 1
 #endif
 #define TAKEN(n) (((n) + IN_ONE - 1) / IN_ONE) /* and how many they take of n */
+#define SOME OIC_JOIN_3(oic_row_some, OIC_COMPUTED, OIC_COMPUTED)
 
 /* Rows of queries that go through the keys together: `heads` key heads from hk on, of leading index b, and of each of them
    `count` rows from `first` on; a row is a query, and one of the heads that share its keys.  They go through `spans` spans side
    by side, for each of which they have results and scores. */
 typedef struct {
     ptrdiff_t b, hk, heads, first, count, spans, at, pitch; /* at: results before those of the span; pitch: scores of a row */
+    ptrdiff_t shared; /* heads of queries that share a key head */
     ptrdiff_t begin; /* the first block's first key */
     ptrdiff_t blocks; /* of a span, that there is room for scores of: 1, but where keys go by in turn */
     ptrdiff_t lo[OIC_ATTENTION_MOST], hi[OIC_ATTENTION_MOST]; /* keys that take part, of each row of a head */
@@ -114,6 +116,8 @@ typedef struct {
     int64_t window;         /* -1: none */
 } PART(args);
 
+#define NONE (C)-0.0, (C)-0.0, (C)-0.0, (C)-0.0
+#define LAST (C)-INFINITY, (C)-INFINITY, (C)-INFINITY, (C)-INFINITY
 /* Of the scores s of a row's block, those from `lo` to `hi` with ok (NULL: all) stay, the others become -inf, up to whole lanes. */
 static inline void PART(leave)(C *restrict s, const uint8_t *restrict ok, ptrdiff_t lo, ptrdiff_t hi)
 {
@@ -125,10 +129,16 @@ static inline void PART(leave)(C *restrict s, const uint8_t *restrict ok, ptrdif
             s[j] = ok[j] ? s[j] : (C)-INFINITY;
         }
     }
-    for (ptrdiff_t j = hi; j < oic_padded(hi); ++j) {
-        s[j] = (C)-INFINITY;
+    static const C ends[2 * OIC_LANES] = {NONE, NONE, NONE, NONE, LAST, LAST, LAST, LAST}; /* -0 changes no number */
+    const ptrdiff_t lanes = (ptrdiff_t)(sizeof(MATH(oic_register)) / sizeof(C)), rest = hi % OIC_LANES;
+    for (ptrdiff_t l = 0; rest > 0 && l < OIC_LANES; l += lanes) {
+        C *const at = s + hi - rest + l;
+        const MATH(oic_register) some = l < rest ? SOME(at, rest - l) : MATH(oic_register_of)((C)0);
+        MATH(oic_register_store)(at, some + MATH(oic_register_load)(ends + OIC_LANES - rest + l));
     }
 }
+#undef NONE
+#undef LAST
 
 /* A row's results, acc[D], and its sum are brought from the scale of its largest score so far, *top, to that of `high`, which
    is not less: by this factor.  Returns how many of n scores are to become weights; 0 where they are already. */
@@ -150,16 +160,53 @@ static inline ptrdiff_t PART(raise)(C *restrict s, ptrdiff_t n, C high, C factor
     return n;
 }
 
+/* The same of rows whose scores are a pitch from each other: n[rows] of them become those that are to become weights. */
+static inline void PART(raise_rows)(C *restrict s, ptrdiff_t pitch, ptrdiff_t rows, uint8_t *restrict n, C *restrict top, C *restrict sum,
+                                    C *restrict acc, ptrdiff_t D)
+{
+    C high[OIC_ATTENTION_TOGETHER], factor[OIC_ATTENTION_TOGETHER];
+    int any = 0;
+    MATH(oic_largest_of)(s, pitch, rows, n, top, high);
+    for (ptrdiff_t i = 0; i < rows; ++i) {
+        factor[i] = high[i] > top[i] ? top[i] - high[i] : (C)0;
+        any |= high[i] > top[i] && top[i] > (C)-INFINITY;
+    }
+    if (any) { /* else no factor is used */
+        for (ptrdiff_t i = rows; i < oic_padded(rows); ++i) {
+            factor[i] = (C)0;
+        }
+        MATH(oic_factors)(factor, rows);
+    }
+    for (ptrdiff_t i = 0; i < rows; ++i, s += pitch, acc += D) {
+        if (n[i] > 0 && (high[i] > top[i] || high[i] == (C)-INFINITY)) {
+            n[i] = (uint8_t)PART(raise)(s, n[i], high[i], factor[i], &top[i], &sum[i], acc, D);
+        }
+    }
+}
+
 /* The query of row r of head hh of a group, and its head of queries. */
 static inline ptrdiff_t PART(query)(const PART(args) *a, const PART(group) *g, ptrdiff_t r, ptrdiff_t hh, ptrdiff_t *head)
 {
-    const ptrdiff_t group = a->Hq == a->Hk ? 1 : a->Hq / a->Hk;
-    *head = (g->hk + hh) * group;
-    if (group == 1) { /* no divisions */
-        return g->first + r;
+    const ptrdiff_t row = g->first + r;
+    *head = (g->hk + hh) * g->shared;
+    if (g->shared == 1) { /* no divisions */
+        return row;
     }
-    *head += (g->first + r) % group;
-    return (g->first + r) / group;
+    if (a->N == 1) {
+        *head += row;
+        return 0;
+    }
+    *head += row % g->shared;
+    return row / g->shared;
+}
+
+/* The row after row r of head hh. */
+static inline void PART(next)(const PART(group) *g, ptrdiff_t *r, ptrdiff_t *hh)
+{
+    if (++*r == g->count) {
+        *r = 0;
+        ++*hh;
+    }
 }
 
 /* The part of a block's keys j0 to j0 + n that row r may see: from *lo to *hi, of the block. */
@@ -275,7 +322,7 @@ static inline void PART(ask_rows)(const W_T *at, ptrdiff_t ld, ptrdiff_t n, ptrd
 /* Ask for what n rows of head hh from r on will be written to, and for the queries of the group that follows. */
 static inline void PART(ask_later)(const PART(args) *a, const PART(group) *g, ptrdiff_t hh, ptrdiff_t r, ptrdiff_t n)
 {
-    const ptrdiff_t all = a->N * (a->Hq / a->Hk), q0 = oic_offset(g->b, a->rank, a->shape, a->qs);
+    const ptrdiff_t all = a->N * g->shared, q0 = oic_offset(g->b, a->rank, a->shape, a->qs);
     OIC_ASKS;
     for (ptrdiff_t end = r + n, h; r < end; ++r) {
         const ptrdiff_t i = PART(query)(a, g, r, hh, &h), next = g->first + r + g->count;
@@ -415,7 +462,7 @@ static inline int PART(weights)(const PART(args) *a, PART(group) *g, ptrdiff_t h
 {
     const ptrdiff_t width = oic_padded(a->Dv), all = heads * rows, pitch = g->pitch;
     uint8_t left[OIC_ATTENTION_TOGETHER] = {0}, seen[OIC_ATTENTION_KEYS];
-    C scales[OIC_ATTENTION_KEYS], high[OIC_ATTENTION_TOGETHER], *const factor = scales; /* of rows, which are no more than keys */
+    C scales[OIC_ATTENTION_KEYS];
     C *const top = g->top + first, *const sum = g->sum + first;
     ptrdiff_t lo, hi;
     for (ptrdiff_t h = 0, i = 0; h < heads; ++h) {
@@ -434,17 +481,7 @@ static inline int PART(weights)(const PART(args) *a, PART(group) *g, ptrdiff_t h
             }
         }
     }
-    MATH(oic_largest_of)(s, pitch, all, left, top, high);
-    for (ptrdiff_t i = 0; i < oic_padded(all); ++i) {
-        factor[i] = i < all && high[i] > top[i] ? top[i] - high[i] : (C)0;
-    }
-    MATH(oic_factors)(factor, all);
-    for (ptrdiff_t i = 0; i < all; ++i) {
-        if (left[i] > 0 && (high[i] > top[i] || high[i] == (C)-INFINITY)) {
-            C *const acc = g->acc + (first + i) * width;
-            left[i] = (uint8_t)PART(raise)(s + i * pitch, left[i], high[i], factor[i], &top[i], &sum[i], acc, width);
-        }
-    }
+    PART(raise_rows)(s, pitch, all, left, top, sum, g->acc + first * width, width);
     for (ptrdiff_t i = 0; later && i < all; ++i) {
         later = left[i] == n;
     }
@@ -778,11 +815,11 @@ static inline void PART(queries)(const PART(args) *a, const PART(group) *g)
 {
     const ptrdiff_t Dk = a->Dk, width = oic_padded(TAKEN(Dk)), q0 = oic_offset(g->b, a->rank, a->shape, a->qs);
     const C scale = a->scale;
-    for (ptrdiff_t row = 0; row < g->heads * g->count; ++row) {
-        ptrdiff_t h;
-        const ptrdiff_t i = PART(query)(a, g, row % g->count, row / g->count, &h);
+    for (ptrdiff_t row = 0, r = 0, hh = 0, h; row < g->heads * g->count; ++row) {
+        const ptrdiff_t i = PART(query)(a, g, r, hh, &h);
         const Q_T *restrict const from = a->q + q0 + i * a->qs[a->rank] + h * a->qs[a->rank + 1];
         C *restrict const q = g->q + row * width;
+        PART(next)(g, &r, &hh);
 #if PAIRED
         for (ptrdiff_t p = 0; p < width; p += OIC_LANES) {
             const ptrdiff_t n = Dk - 2 * p < 2 * OIC_LANES ? Dk - 2 * p : 2 * OIC_LANES;
@@ -793,6 +830,16 @@ static inline void PART(queries)(const PART(args) *a, const PART(group) *g)
             oic_lanes_rounded(q + p, some);
         }
 #else
+#if X_IS_COMPUTED
+        if (scale - scale == (C)0) { /* zeros stay zeros: registers */
+            const ptrdiff_t lanes = (ptrdiff_t)(sizeof(MATH(oic_register)) / sizeof(C));
+            for (ptrdiff_t d = 0; d < width; d += lanes) {
+                const MATH(oic_register) all = MATH(oic_register_of)(d < Dk ? scale : (C)0);
+                MATH(oic_register_store)(q + d, d < Dk ? SOME(from + d, Dk - d) * all : all);
+            }
+            continue;
+        }
+#endif
         for (ptrdiff_t d = 0; d < Dk; ++d) {
             q[d] = (C)Q_LOAD(from, d) * scale;
         }
@@ -871,21 +918,29 @@ static inline void PART(join)(PART(marks) *all, C *acc, const PART(marks) *more,
     all->any += more->any;
 }
 
-/* The results of a row: zeros where no key takes part. */
-static inline void PART(finish)(const PART(args) *a, const PART(group) *g, ptrdiff_t row, const PART(marks) *all,
+/* The results of row r of head hh: zeros where no key takes part. */
+static inline void PART(finish)(const PART(args) *a, const PART(group) *g, ptrdiff_t r, ptrdiff_t hh, const PART(marks) *all,
                                 C *restrict acc)
 {
     const ptrdiff_t D = a->Dv, width = oic_padded(D);
     ptrdiff_t h;
-    const ptrdiff_t i = PART(query)(a, g, row % g->count, row / g->count, &h);
+    const ptrdiff_t i = PART(query)(a, g, r, hh, &h);
     Q_T *restrict const y = a->y + g->b * a->N * a->Hq * D + (i * a->Hq + h) * D;
-    if (all->any != (C)0) {
-        for (ptrdiff_t d = 0; d < width; ++d) {
-            acc[d] /= all->sum;
+    for (ptrdiff_t d = 0; all->any != (C)0 && d < width; d += OIC_LANES) {
+        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(MATH(oic_register)) / sizeof(C));
+        OIC_UNROLLED
+        for (ptrdiff_t l = d; l < d + OIC_LANES; l += lanes) {
+            MATH(oic_register_store)(acc + l, MATH(oic_register_load)(acc + l) / MATH(oic_register_of)(all->sum));
         }
     }
-    for (ptrdiff_t d = 0; d < D; ++d) {
-        Q_STORE(y, d, acc[d]);
+    ptrdiff_t done = 0;
+    for (; done + 8 <= D; done += 8) { /* most heads are whole eights */
+        for (int l = 0; l < 8; ++l) {
+            Q_STORE(y, done + l, acc[done + l]);
+        }
+    }
+    for (; done < D; ++done) {
+        Q_STORE(y, done, acc[done]);
     }
 }
 
@@ -893,15 +948,23 @@ static inline void PART(finish)(const PART(args) *a, const PART(group) *g, ptrdi
 static inline void PART(join_rows)(const PART(group) *g, ptrdiff_t s, ptrdiff_t at, PART(marks) *all, ptrdiff_t width)
 {
     const ptrdiff_t rows = g->heads * g->count;
-    for (ptrdiff_t from = 0, end; from < rows; from = end) {
+    for (ptrdiff_t from = 0, end, r = 0, hh = 0; from < rows; from = end) {
         C factor[OIC_LANES] = {(C)0};
+        int any = 0;
         end = rows - from < OIC_LANES ? rows : from + OIC_LANES;
         for (ptrdiff_t row = from; row < end; ++row) {
             factor[row - from] = PART(nearer)(all[row].top, g->top[s * rows + row]);
+            any |= factor[row - from] != (C)0;
         }
-        MATH(oic_factors)(factor, end - from);
-        for (ptrdiff_t row = from; row < end; ++row) {
-            const ptrdiff_t i = s * rows + row, r = row % g->count;
+        if (any) {
+            MATH(oic_factors)(factor, end - from);
+        } else {
+            for (ptrdiff_t i = 0; i < OIC_LANES; ++i) {
+                factor[i] = (C)1; /* e^0 */
+            }
+        }
+        for (ptrdiff_t row = from; row < end; ++row, PART(next)(g, &r, &hh)) {
+            const ptrdiff_t i = s * rows + row;
             if (g->lo[r] < at + OIC_ATTENTION_SPAN && g->hi[r] > at) {
                 const PART(marks) more = {g->top[i], g->sum[i], (C)g->any[i]};
                 PART(join)(&all[row], g->total + row * width, &more, g->acc + i * width, factor[row - from], width);
@@ -910,6 +973,53 @@ static inline void PART(join_rows)(const PART(group) *g, ptrdiff_t s, ptrdiff_t 
     }
 }
 
+#if ROWS_AS_STORED && !PAIRED
+/* All of a group of one query whose heads are narrow, and all see the same keys, to whose scores nothing is done. */
+static inline void PART(attend_narrow)(const PART(args) *a, PART(group) *g)
+{
+    const ptrdiff_t rank = a->rank, rows = g->heads * g->count, width = oic_padded(a->Dv), kt = a->ks[rank], vt = a->vs[rank];
+    const ptrdiff_t k0 = oic_offset(g->b, rank, a->shape, a->ks) + g->hk * a->ks[rank + 1];
+    const ptrdiff_t v0 = oic_offset(g->b, rank, a->shape, a->vs) + g->hk * a->vs[rank + 1];
+    PART(marks) all[OIC_ATTENTION_TOGETHER];
+    uint8_t left[OIC_ATTENTION_TOGETHER];
+    ptrdiff_t first, to, lo, hi;
+    PART(ranges)(a, g, &first, &to);
+    PART(queries)(a, g);
+    memset(g->total, 0, (size_t)(rows * width) * sizeof(C));
+    for (ptrdiff_t row = 0; row < rows; ++row) {
+        all[row] = (PART(marks)){(C)-INFINITY, (C)0, (C)0};
+    }
+    for (ptrdiff_t j0 = first - first % OIC_ATTENTION_KEYS, end = 0; j0 < to; j0 += OIC_ATTENTION_KEYS) {
+        const ptrdiff_t n = to - j0 < OIC_ATTENTION_KEYS ? to - j0 : OIC_ATTENTION_KEYS;
+        if (j0 >= end) { /* a span begins */
+            end = j0 - j0 % OIC_ATTENTION_SPAN + OIC_ATTENTION_SPAN;
+            memset(g->acc, 0, (size_t)(rows * width) * sizeof(C));
+            for (ptrdiff_t row = 0; row < rows; ++row) {
+                g->top[row] = (C)-INFINITY;
+                g->sum[row] = (C)0;
+                g->any[row] = 1;
+            }
+        }
+        PART(scores)(a, g, n, k0 + j0 * kt);
+        (void)PART(sees)(g, 0, j0, n, &lo, &hi);
+        for (ptrdiff_t row = 0; row < rows; ++row) {
+            PART(leave)(g->s + row * g->pitch, NULL, lo, hi);
+            left[row] = (uint8_t)oic_padded(hi);
+        }
+        PART(raise_rows)(g->s, g->pitch, rows, left, g->top, g->sum, g->acc, width);
+        WEIGH(g->s, g->pitch, rows, left, g->top, g->sum);
+        PART(narrow_values)(a, g, j0, n, v0 + j0 * vt);
+        if (j0 + OIC_ATTENTION_KEYS >= end || j0 + OIC_ATTENTION_KEYS >= to) {
+            PART(join_rows)(g, 0, end - OIC_ATTENTION_SPAN, all, width);
+        }
+    }
+    for (ptrdiff_t row = 0, r = 0, hh = 0; row < rows; ++row) {
+        PART(finish)(a, g, r, hh, &all[row], g->total + row * width);
+        PART(next)(g, &r, &hh);
+    }
+}
+#endif
+
 /* All of a group, span by span. */
 static inline void PART(attend)(const PART(args) *a, PART(group) *g)
 {
@@ -917,6 +1027,12 @@ static inline void PART(attend)(const PART(args) *a, PART(group) *g)
     C *restrict const total = g->total;
     PART(marks) all[OIC_ATTENTION_MOST];
     ptrdiff_t j0, begin, first, to;
+#if ROWS_AS_STORED && !PAIRED
+    if (PART(narrow)(a, g->count) && a->bias == NULL && a->k_scale == NULL && a->v_scale == NULL && !(a->softcap > (C)0)) {
+        PART(attend_narrow)(a, g);
+        return;
+    }
+#endif
     PART(ranges)(a, g, &first, &to);
     PART(queries)(a, g);
     memset(total, 0, (size_t)(rows * width) * sizeof(C));
@@ -934,29 +1050,42 @@ static inline void PART(attend)(const PART(args) *a, PART(group) *g)
             PART(join_rows)(g, s, begin + s * OIC_ATTENTION_SPAN, all, width);
         }
     }
-    for (ptrdiff_t row = 0; row < rows; ++row) {
-        PART(finish)(a, g, row, &all[row], total + row * width);
+    for (ptrdiff_t row = 0, r = 0, hh = 0; row < rows; ++row) {
+        PART(finish)(a, g, r, hh, &all[row], total + row * width);
+        PART(next)(g, &r, &hh);
     }
 }
 
-/* Rows of a key head, and units of them. */
+/* Heads of queries that share a key head, its rows, and units of them; where a unit has all rows, nothing is divided. */
+static inline ptrdiff_t PART(shared)(const PART(args) *a)
+{
+    return a->Hq == a->Hk ? 1 : a->Hk > 0 ? a->Hq / a->Hk : 0;
+}
+
 static inline ptrdiff_t PART(rows)(const PART(args) *a)
 {
-    return a->Hk > 0 ? a->N * (a->Hq / a->Hk) : 0;
+    return a->N * PART(shared)(a);
 }
 
 /* Rows of a unit: about as many in each. */
 static inline ptrdiff_t PART(share)(const PART(args) *a)
 {
-    const ptrdiff_t rows = PART(rows)(a), most = a->together > 0 ? a->together : OIC_ATTENTION_MOST, blocks = (rows + most - 1) / most;
-    const ptrdiff_t each = blocks > 0 ? (rows + blocks - 1) / blocks : 1, whole = (each + 3) / 4 * 4;
+    const ptrdiff_t rows = PART(rows)(a), most = a->together > 0 ? a->together : OIC_ATTENTION_MOST;
+    const ptrdiff_t blocks = rows <= most ? 1 : (rows + most - 1) / most;
+    const ptrdiff_t each = blocks == 1 ? rows : (rows + blocks - 1) / blocks, whole = each < 1 ? 4 : (each + 3) / 4 * 4;
     return whole < most ? whole : most;
+}
+
+/* Units of a key head. */
+static inline ptrdiff_t PART(blocks)(const PART(args) *a)
+{
+    const ptrdiff_t rows = PART(rows)(a), share = PART(share)(a);
+    return rows <= share ? rows > 0 : (rows + share - 1) / share;
 }
 
 static inline ptrdiff_t PART(units)(const PART(args) *a)
 {
-    const ptrdiff_t share = PART(share)(a);
-    return oic_product(a->rank, a->shape) * a->Hk * ((PART(rows)(a) + share - 1) / share);
+    return oic_product(a->rank, a->shape) * a->Hk * PART(blocks)(a);
 }
 
 /* A group: rows of head hk from `first` on, and of as many of `heads` heads, and then of `spans` spans, as go together; where
@@ -967,6 +1096,7 @@ static inline PART(group) PART(grouped)(const PART(args) *a, ptrdiff_t b, ptrdif
     const ptrdiff_t left = PART(rows)(a) - first, share = PART(share)(a);
     PART(group) g;
     g.b = b;
+    g.shared = PART(shared)(a);
     g.hk = hk;
     g.first = first;
     g.count = left < share ? left : share;
@@ -998,10 +1128,11 @@ static inline PART(group) PART(grouped)(const PART(args) *a, ptrdiff_t b, ptrdif
 /* Units `unit` to `end`, with scratch of their own. */
 static inline void PART(some)(const PART(args) *a, ptrdiff_t unit, ptrdiff_t end, C *restrict work)
 {
-    const ptrdiff_t share = PART(share)(a), blocks = (PART(rows)(a) + share - 1) / share;
+    const ptrdiff_t share = PART(share)(a), blocks = PART(blocks)(a);
     while (unit < end) {
-        const ptrdiff_t bh = unit / blocks, hk = bh % a->Hk, left = a->Hk - hk < end - unit ? a->Hk - hk : end - unit;
-        PART(group) g = PART(grouped)(a, bh / a->Hk, hk, blocks == 1 ? left : 1, unit % blocks * share,
+        const ptrdiff_t bh = blocks == 1 ? unit : unit / blocks, b = bh < a->Hk ? 0 : bh / a->Hk, hk = bh - b * a->Hk;
+        const ptrdiff_t left = a->Hk - hk < end - unit ? a->Hk - hk : end - unit;
+        PART(group) g = PART(grouped)(a, b, hk, blocks == 1 ? left : 1, (unit - bh * blocks) * share,
                                        (a->keys + OIC_ATTENTION_SPAN - 1) / OIC_ATTENTION_SPAN, work);
         PART(attend)(a, &g);
         unit += g.heads;
@@ -1022,3 +1153,4 @@ static inline void PART(heads)(const PART(args) *a)
 #undef KEYS
 #undef IN_ONE
 #undef TAKEN
+#undef SOME
