@@ -52,7 +52,7 @@ static inline void PRODUCT_PREPARE(const void *args, ptrdiff_t first, ptrdiff_t 
     const ptrdiff_t rows = PRODUCT_ROWS(a), groups = oic_groups(a->K);
     (void)worker;
     for (ptrdiff_t r = first; r < end; ++r) {
-        const ptrdiff_t batch = (a->from + r) / a->M, row = (a->from + r) % a->M;
+        const ptrdiff_t batch = a->rank > 0 ? (a->from + r) / a->M : 0, row = a->from + r - batch * a->M;
         const T *const x = a->x + oic_offset(batch, a->rank, a->shape, a->xs) + row * a->ldx;
         const ptrdiff_t n = oic_block_rows(r, rows);
         uint8_t *record = (uint8_t *)a->work + oic_block(r, groups);
@@ -135,9 +135,11 @@ static inline void PRODUCT_PART(const void *args, ptrdiff_t first, ptrdiff_t end
         /* The sums of one row leave room for those of all streams: one call of then, instead of one for each. */
         const int one = a->then != NULL && n == 1 && h1 - h0 <= (OIC_TURN - OIC_STREAMS) * OIC_STREAM;
         float *const held = one ? sums + OIC_STREAMS * OIC_STREAM : NULL;
-        /* Few rows: OIC_STREAMS shares of the streams, each of which lies in one piece, are read side by side. */
+        /* Few rows: OIC_STREAMS shares of the streams, each of which lies in one piece, are read side by side; but one row goes
+           through what may well be in a cache stream by stream, with sums in registers. */
         const ptrdiff_t whole = (end < N / OIC_STREAM ? end : N / OIC_STREAM) - first;
-        const ptrdiff_t share = OIC_STREAMS > 1 && n <= FEW ? whole / OIC_STREAMS : 0;
+        const int near = n == 1 && N * a->K <= OIC_QUANTIZED_NEAR * 8 / WEIGHT_BITS;
+        const ptrdiff_t share = OIC_STREAMS > 1 && n <= FEW && !near ? whole / OIC_STREAMS : 0;
         for (ptrdiff_t s = first; s < end; s = s == first + share - 1 ? first + OIC_STREAMS * share : s + 1) {
             const int beside = s < first + share;
             const ptrdiff_t width = N - s * OIC_STREAM < OIC_STREAM ? N - s * OIC_STREAM : OIC_STREAM;
@@ -154,8 +156,13 @@ static inline void PRODUCT_PART(const void *args, ptrdiff_t first, ptrdiff_t end
 
 static inline void NAME(PRODUCT)(const ARGS(PRODUCT) *a)
 {
-    ARGS(PRODUCT) turn = *a;
     const ptrdiff_t rows = oic_product(a->rank, a->shape) * a->M;
+    if (rows <= a->room) { /* of one turn no copy is made: to read at once what has just been written in parts takes a while */
+        PRODUCT_PREPARE(a, 0, rows, 0);
+        PRODUCT_PART(a, 0, oic_streams(a->N), 0);
+        return;
+    }
+    ARGS(PRODUCT) turn = *a;
     for (turn.from = 0; turn.from < rows; turn.from += a->room) {
         PRODUCT_PREPARE(&turn, 0, PRODUCT_ROWS(&turn), 0);
         PRODUCT_PART(&turn, 0, oic_streams(a->N), 0);

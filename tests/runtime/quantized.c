@@ -3,6 +3,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#define OIC_QUANTIZED_NEAR 16384 /* some of the shapes have more */
+
 #define OIC_X f32
 #define OIC_W f32
 #define OIC_B f32

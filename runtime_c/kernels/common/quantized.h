@@ -21,6 +21,9 @@
 #define OIC_STREAMS 1
 #endif
 #define OIC_AHEAD_BYTES 640 /* how far ahead weights are asked for */
+#if !defined(OIC_QUANTIZED_NEAR)
+#define OIC_QUANTIZED_NEAR (1 << 17) /* bytes of weights for which one row does without streams side by side */
+#endif
 
 /* The same for n rows, few: nearer for up to so many, of which memory is the limit.  Zen 4, into L2: 1.02 to 1.25 times as fast
    as unasked; two rows of 8 bits have 0.9 of that if asked farther ahead.  Zen 5, into L1: 1.2 (8 bits) to 1.5 times (4 bits) as
