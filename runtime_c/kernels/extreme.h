@@ -138,7 +138,16 @@ static inline void NAME(oic_min_axis)(const ARGS(oic_min_axis) *a)
 /* Which of n neighbours from element `at` on is equal to `best`, the first or the last; 0 if none is. */
 static inline int64_t NAME(oic_position)(const T *x, ptrdiff_t at, ptrdiff_t n, C best, int last)
 {
-    for (ptrdiff_t k = 0; k < n; ++k) {
+    ptrdiff_t k = 0;
+    for (int found = 0; !last && k + 4 * OIC_LANES <= n; k += 4 * OIC_LANES) { /* those that have none of it, all at once */
+        for (ptrdiff_t l = 0; l < 4 * OIC_LANES; ++l) {
+            found |= LOAD(x, at + k + l) == best;
+        }
+        if (found) {
+            break;
+        }
+    }
+    for (; k < n; ++k) {
         const ptrdiff_t position = last ? n - 1 - k : k;
         if (LOAD(x, at + position) == best) {
             return (int64_t)position;

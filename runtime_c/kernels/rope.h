@@ -10,6 +10,7 @@
 
 #include "common/batch.h"
 #include "../math/scalar_math.h"
+#include "../simd/sums.h"
 
 #define OIC_ROPE_PART (OIC_SMALL_STACK ? 16 : 64) /* pairs whose sines are kept at a time */
 
@@ -28,19 +29,47 @@ typedef struct {
     int interleaved;
 } ARGS(oic_rope);
 
-/* Pairs d0 to d0 + n of all heads of a row, turned by the angles of these cosines and sines. */
-static inline void NAME(oic_rope_turn)(const ARGS(oic_rope) *a, const T *in, T *out, ptrdiff_t d0, ptrdiff_t n,
-                                       const float *c, const float *s, const float *negated)
+/* Pairs d0 to d0 + n of all heads of a row, turned by the angles of these cosines and sines; of sines and negated ones, those
+   of an element of each pair, `same` and `other`: of d and d + dims/2, or of neighbours, where they lie beside each other. */
+static inline void NAME(oic_rope_halves)(const ARGS(oic_rope) *a, const T *in, T *out, ptrdiff_t d0, ptrdiff_t n,
+                                         const float *c, const float *s, const float *negated)
 {
-    const ptrdiff_t pair = a->interleaved ? 1 : a->dims / 2, step = a->interleaved ? 2 : 1;
+    const ptrdiff_t pair = a->dims / 2, xh = a->xs[a->rank + 1];
     for (ptrdiff_t h = 0; h < a->H; ++h) {
-        const T *const x = in + h * a->xs[a->rank + 1];
-        T *const y = out + h * a->D;
+        const T *const x = in + h * xh + d0;
+        T *const y = out + h * a->D + d0;
         for (ptrdiff_t d = 0; d < n; ++d) {
-            const ptrdiff_t e = (d0 + d) * step;
-            const C p = LOAD(x, e), q = LOAD(x, e + pair);
-            STORE(y, e, p * (C)c[d] + q * (C)negated[d]);
-            STORE(y, e + pair, q * (C)c[d] + p * (C)s[d]);
+            const C p = LOAD(x, d), q = LOAD(x, d + pair);
+            STORE(y, d, p * (C)c[d] + q * (C)negated[d]);
+            STORE(y, d + pair, q * (C)c[d] + p * (C)s[d]);
+        }
+    }
+}
+
+static inline void NAME(oic_rope_neighbours)(const ARGS(oic_rope) *a, const T *in, T *out, ptrdiff_t d0, ptrdiff_t n,
+                                             const float *c, const float *s)
+{
+    const ptrdiff_t xh = a->xs[a->rank + 1];
+    for (ptrdiff_t h = 0; h < a->H; ++h) {
+        const T *const x = in + h * xh + 2 * d0;
+        T *const y = out + h * a->D + 2 * d0;
+        ptrdiff_t d = 0;
+        for (; d + 8 <= 2 * n; d += 8) {
+            C v[8], turned[8];
+            for (int l = 0; l < 8; ++l) {
+                v[l] = LOAD(x, d + l);
+            }
+            for (int l = 0; l < 8; ++l) {
+                turned[l] = v[l] * (C)c[d + l] + v[l ^ 1] * (C)s[d + l];
+            }
+            for (int l = 0; l < 8; ++l) {
+                STORE(y, d + l, turned[l]);
+            }
+        }
+        for (; d < 2 * n; d += 2) {
+            const C p = LOAD(x, d), q = LOAD(x, d + 1);
+            STORE(y, d, p * (C)c[d] + q * (C)s[d]);
+            STORE(y, d + 1, q * (C)c[d + 1] + p * (C)s[d + 1]);
         }
     }
 }
@@ -59,15 +88,39 @@ static inline void NAME(oic_rope)(const ARGS(oic_rope) *a)
         double power = 1.0;
         for (ptrdiff_t d0 = 0; d0 < half; d0 += OIC_ROPE_PART) {
             const ptrdiff_t n = half - d0 < OIC_ROPE_PART ? half - d0 : OIC_ROPE_PART;
-            float c[OIC_ROPE_PART], s[OIC_ROPE_PART], negated[OIC_ROPE_PART];
+            const ptrdiff_t whole = (n + OIC_WIDTH - 1) / OIC_WIDTH * OIC_WIDTH; /* registers */
+            float angle[OIC_ROPE_PART], c[OIC_ROPE_PART], s[OIC_ROPE_PART], negated[OIC_ROPE_PART];
+            float r[OIC_ROPE_PART], rest[OIC_ROPE_PART];
+            uint32_t quarter[OIC_ROPE_PART];
             for (ptrdiff_t d = 0; d < n; ++d) {
-                const float angle = (float)at * (a->freqs != NULL ? a->freqs[d0 + d] : (float)power);
-                c[d] = oic_cos_f32(angle);
-                s[d] = oic_sin_f32(angle);
-                negated[d] = oic_from_bits_f32(oic_bits_f32(s[d]) ^ 0x80000000u);
+                angle[d] = (float)at * (a->freqs != NULL ? a->freqs[d0 + d] : (float)power);
+                const oic_angle_f32 reduced = oic_reduce_angle_f32(angle[d]);
+                r[d] = reduced.r;
+                rest[d] = reduced.rest;
+                quarter[d] = reduced.quarter;
                 power *= ratio;
             }
-            NAME(oic_rope_turn)(a, in, out, d0, n, c, s, negated);
+            for (ptrdiff_t d = n; d < whole; ++d) {
+                angle[d] = r[d] = rest[d] = 0.0f;
+                quarter[d] = 0;
+            }
+            for (ptrdiff_t d = 0; d < whole; ++d) {
+                const oic_angle_f32 reduced = {r[d], rest[d], quarter[d]};
+                c[d] = oic_cos_of_f32(angle[d], reduced);
+                s[d] = oic_sin_of_f32(angle[d], reduced);
+                negated[d] = oic_from_bits_f32(oic_bits_f32(s[d]) ^ 0x80000000u);
+            }
+            if (a->interleaved) {
+                float both[2 * OIC_ROPE_PART], other[2 * OIC_ROPE_PART];
+                for (ptrdiff_t d = 0; d < whole; ++d) {
+                    both[2 * d] = both[2 * d + 1] = c[d];
+                    other[2 * d] = negated[d];
+                    other[2 * d + 1] = s[d];
+                }
+                NAME(oic_rope_neighbours)(a, in, out, d0, n, both, other);
+            } else {
+                NAME(oic_rope_halves)(a, in, out, d0, n, c, s, negated);
+            }
         }
         for (ptrdiff_t h = 0; h < a->H; ++h) {
             for (ptrdiff_t d = a->dims; d < a->D; ++d) {

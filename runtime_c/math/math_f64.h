@@ -39,7 +39,7 @@ static inline oic_pair oic_product_pair(double a, double b)
 }
 
 /* a * b for pairs, to about 2^-100. */
-static inline oic_pair oic_multiply_pairs(oic_pair a, oic_pair b)
+OIC_ELEMENT oic_pair oic_multiply_pairs(oic_pair a, oic_pair b)
 {
     const oic_pair p = oic_product_pair(a.high, b.high);
     return oic_sum_pair(p.high, p.low + (a.high * b.low + a.low * b.high));

@@ -224,7 +224,7 @@ static inline oic_angle_f32 oic_reduce_angle_f32(float x)
 }
 
 /* The sine of the angle `quarters` quarters on, by the series of sine and cosine. */
-static inline float oic_sin_angle_f32(oic_angle_f32 angle, uint32_t quarters)
+OIC_ELEMENT float oic_sin_angle_f32(oic_angle_f32 angle, uint32_t quarters)
 {
     const float r = angle.r, z = r * r, half = 0.5f * z, w = 1.0f - half;
     const float p = -0x1.555556p-3f + z * (0x1.111112p-7f + z * (-0x1.a01a02p-13f + z * 0x1.71de3ap-19f));
@@ -236,18 +236,21 @@ static inline float oic_sin_angle_f32(oic_angle_f32 angle, uint32_t quarters)
     return oic_select_f32((int)(quarter & 2u), -y, y);
 }
 
-static inline float oic_sin_f32(float x)
+/* The sine of x, whose reduced angle this is. */
+OIC_ELEMENT float oic_sin_of_f32(float x, oic_angle_f32 angle)
 {
-    const float y = oic_sin_angle_f32(oic_reduce_angle_f32(x), 0);
+    const float y = oic_sin_angle_f32(angle, 0);
     const float signed_ = oic_from_bits_f32(oic_bits_f32(y) ^ (oic_bits_f32(x) & 0x80000000u));
     return oic_select_f32(oic_abs_f32(x) < INFINITY, signed_, NAN);
 }
 
-static inline float oic_cos_f32(float x)
+OIC_ELEMENT float oic_cos_of_f32(float x, oic_angle_f32 angle)
 {
-    const float y = oic_sin_angle_f32(oic_reduce_angle_f32(x), 1);
-    return oic_select_f32(oic_abs_f32(x) < INFINITY, y, NAN);
+    return oic_select_f32(oic_abs_f32(x) < INFINITY, oic_sin_angle_f32(angle, 1), NAN);
 }
+
+static inline float oic_sin_f32(float x) { return oic_sin_of_f32(x, oic_reduce_angle_f32(x)); }
+static inline float oic_cos_f32(float x) { return oic_cos_of_f32(x, oic_reduce_angle_f32(x)); }
 
 static inline float oic_sqrt_f32(float x) { return sqrtf(x); }
 static inline float oic_rsqrt_f32(float x) { return 1.0f / sqrtf(x); }

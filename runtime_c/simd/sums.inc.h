@@ -2,15 +2,12 @@
 #define S OIC_PASTE(oic_stored_, OIC_S)
 #define OF(f) OIC_PASTE(f##_, OIC_S)
 
-/* The sum of sixteen numbers, which are used up. */
-static inline S OF(oic_tree)(S *restrict a)
+/* The sum of sixteen numbers. */
+static inline S OF(oic_tree)(const S *restrict a)
 {
-    for (ptrdiff_t half = OIC_LANES / 2; half > 0; half /= 2) {
-        for (ptrdiff_t l = 0; l < half; ++l) {
-            a[l] += a[l + half];
-        }
-    }
-    return a[0];
+    OF(oic_lanes) all;
+    OF(oic_lanes_load)(&all, a);
+    return OF(oic_lanes_sum)(&all);
 }
 
 /* The sum of x[n]. */
