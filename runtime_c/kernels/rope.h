@@ -29,8 +29,7 @@ typedef struct {
     int interleaved;
 } ARGS(oic_rope);
 
-/* Pairs d0 to d0 + n of all heads of a row, turned by the angles of these cosines and sines; of sines and negated ones, those
-   of an element of each pair, `same` and `other`: of d and d + dims/2, or of neighbours, where they lie beside each other. */
+/* Pairs d0 to d0 + n of all heads of a row, d with d + dims/2, turned by the angles of these cosines and sines. */
 static inline void NAME(oic_rope_halves)(const ARGS(oic_rope) *a, const T *in, T *out, ptrdiff_t d0, ptrdiff_t n,
                                          const float *c, const float *s, const float *negated)
 {
@@ -46,6 +45,7 @@ static inline void NAME(oic_rope_halves)(const ARGS(oic_rope) *a, const T *in, T
     }
 }
 
+/* The same of neighbours, 2d with 2d + 1: c and s have a number for each of them, of the first the negated sine. */
 static inline void NAME(oic_rope_neighbours)(const ARGS(oic_rope) *a, const T *in, T *out, ptrdiff_t d0, ptrdiff_t n,
                                              const float *c, const float *s)
 {
