@@ -134,7 +134,7 @@ class Written:
 
 def written(program: Program, folder: Path, name: str | None = None) -> Written:
     unit = Unit(program.planned, name=name)
-    for file, text in render(view.model(unit, target("portable"), weights_array=False)).items():
+    for file, text in render(view.TemplateData(unit, target("portable"), weights_array=False)).items():
         if file.endswith((".c", ".h")):
             (folder / file).write_text(text, encoding="utf-8")
     return Written(unit.name, folder / f"{unit.name}.h", folder / f"{unit.name}.c")

@@ -14,7 +14,7 @@ import pytest
 
 import oic
 from codegen import programs
-from oic.codegen.template_data import model as view_model
+from oic.codegen.template_data import TemplateData
 from oic.diagnostics import OicError
 from oic.kernels.kernel import Instance
 from oic.kernels.targets import TARGETS
@@ -225,7 +225,7 @@ def test_an_output_folder_that_cannot_be(tmp_path: Path) -> None:
 def test_view_is_of_finished_strings(tmp_path: Path) -> None:
     files = programs.files("counter", tmp_path)
     assert render(files.model)["counter.c"] == files.sources[0].read_text()
-    assert view_model(files.unit, files.target, False).entries[0].lines == files.model.entries[0].lines
+    assert TemplateData(files.unit, files.target, False).entries[0].lines == files.model.entries[0].lines
     assert sys.getsizeof(files.model) > 0
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from copy import copy
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -15,16 +14,13 @@ from oic.codegen import c_print, lifecycle
 from oic.codegen.c_module import Signature, Unit, signature
 from oic.codegen.c_tree import Array, Declare, Pointer, Type
 from oic.codegen.names import NameScope
-from oic.codegen.outline import Task
 from oic.codegen.statements import function_body
 from oic.ir.encodings import ALIGN, WIDEST
 from oic.ir.module import Module
 from oic.ir.state import COUNTS
 from oic.ir.types import StateType
-from oic.kernels.kernel import Instance
 from oic.kernels.targets import FUSED, NATIVE, SEPARATE
 from oic.memory.saved import saved_form
-from oic.resources import runtime_dir
 from oic.toolchain import code_metrics as measured
 from oic.toolchain import target as compiler
 from oic.toolchain.code_metrics import Figures
@@ -53,38 +49,26 @@ class Macro:
 
 @dataclass(frozen=True)
 class Struct:
-    """A structure: the lines of its members, and its definition without comments."""
+    """A structure: the lines of its members."""
 
     name: str
     lines: tuple[str, ...]
-    plain: str
 
 
-@dataclass(frozen=True)
 class Prototype:
-    """A function as the source defines it, and as the header declares it."""
+    """A function as the source defines it, and as the header declares it.
 
-    source: str
-    header: str
-    result: str
-    name: str
-    parameters: tuple[Declare, ...]
-
-
-@dataclass(frozen=True)
-class Dispatched:
-    """A function of the API of a library with several instruction sets.
-
-    declarations  of the function that each set has
-    cases         lines that call it, of a switch over the numbers of the sets
-    opens         it makes a session, and chooses the set
+    given    its parameters, as they are handed on
+    opens    it makes a session, for which code of a build is chosen
+    returns  it has a result
     """
 
-    name: str
-    source: str
-    declarations: tuple[str, ...]
-    cases: tuple[str, ...]
-    opens: bool
+    def __init__(self, result: str, name: str, *parameters: Declare, static: bool = False) -> None:
+        self.result, self.name, self.parameters = result, name, parameters
+        kinds = ("static", "static") if static else ("", "OIC_API")
+        self.source, self.header = (c_print.function(before, result, name, parameters) for before in kinds)
+        self.given = ", ".join(parameter.name for parameter in parameters)
+        self.opens, self.returns = parameters[-1].name == "build", result != "void"
 
 
 @dataclass(frozen=True)
@@ -111,215 +95,124 @@ class Truncated:
     lines: tuple[str, ...]
 
 
-@dataclass(frozen=True)
 class EntryData:
     """One function a caller steps with, and its two structures."""
 
-    prototype: Prototype
-    body: Prototype
-    inputs: Struct
-    outputs: Struct
-    lines: tuple[str, ...]
-    tasks: tuple[Task, ...]
-    face: Signature
-    place: int
+    def __init__(self, unit: Unit, func: Any) -> None:
+        self.face, named = signature(unit, func), unit.names.entries[func.symbol]
+        self.place = unit.place(func.symbol) if unit.profiled else 0
+        written, self.tasks = function_body(unit, func)
+        self.lines = c_print.lines(written.statements)
+        takes = (
+            Declare(Pointer(f"{unit.name}_session"), "s"),
+            Declare(Pointer(named.inputs, const=True), "in"),
+            Declare(Pointer(named.outputs), "out"),
+        )
+        body = unit.names.scope.unique(f"{self.face.function}_body")
+        self.prototype = Prototype("oic_status", self.face.function, *takes)
+        self.body = Prototype("oic_status", body, *takes, static=True)
+        self.inputs = _struct(named.inputs, _input_members(self.face))
+        self.outputs = _struct(named.outputs, _output_members(self.face))
 
 
-@dataclass(frozen=True, kw_only=True)
 class TemplateData:
-    """Everything that the templates name.
+    """Everything that the templates name: the view of a planned module for a target.
 
-    api     functions that callers see, beside the entries
-    lines   of functions that every library has, by what `_WRITTEN` calls them
+    threads      that `<name>_open` lets a step run on
+    weights      fingerprint of the blob
+    fingerprint  of the build; still to be found
+    api          functions that callers see, beside the entries
+    lines        of functions that every library has, by what `_WRITTEN` calls them
+    dispatched   functions of the API of a library with several instruction sets, and that of each set
     """
 
-    name: str
-    graph: str
-    macro: str
-    fingerprint: str
-    source: str
-    memory_table: tuple[str, ...]
-    macros: tuple[Macro, ...]
-    state: Struct
-    keeps: bool
-    session: Struct
-    memory: Struct
-    entries: tuple[EntryData, ...]
-    prototypes: dict[str, Prototype]
-    api: tuple[Prototype, ...]
-    headers: tuple[str, ...]
-    instances: tuple[Instance, ...]
-    lines: dict[str, tuple[str, ...]]
-    reset_refuses: bool
-    saved_lines: tuple[str, ...]
-    truncated: Truncated | None
-    not_truncated: tuple[str, ...]
-    total: str
-    hosted: bool
-    has_weights: bool
-    weights_array: bool
-    maps_weights: bool
-    language_flag: str = compiler.LANGUAGE
-    code_flags: str = " ".join((*compiler.MEANING, *compiler.WARNINGS))
-    one_copy_flags: str = " ".join(compiler.ONE_COPY)
-    one_copy_since: int = compiler.ONE_COPY_SINCE
-    machine_flags: str
-    target_flags: str
-    sources: str
-    objects: str
-    pooled: bool
-    threads: str
-    thread_flags: str
-    fused: int
-    fused_note: str
-    cached: bool
-    profiled: bool
-    sets: tuple[SetFile, ...]
-    dispatched: tuple[Dispatched, ...]
-    set_names: str
-    set_features: str
-    set_count: int
+    def __init__(self, unit: Unit, target: Target, weights_array: bool, threads: int = 1, weights: int = 0) -> None:
+        module, sets = unit.module, target.sets
+        self.unit, self.target = unit, target
+        self.name, self.macro = unit.name, unit.macro
+        self.fingerprint = _uint64(0)
+        self.source = _source_name(module)
+        self.entries = [EntryData(unit, func) for func in module.functions()]
 
-    @property
-    def included(self) -> list[str]:
-        """The names of `headers`, which are paths below runtime_c; beside generated code they lie in one folder."""
-        return sorted(PurePosixPath(header).name for header in self.headers)
+        self.weights_array = weights_array and bool(unit.weights)
+        self.maps_weights = not weights_array and bool(unit.weights)
+        costs = target.costs
+        self.cached = target.hosted and costs.core < unit.weights_bytes <= costs.cores
+        self.pooled = target.hosted and threads > 1 and unit.divided
+        self.threads = f"{unit.macro}_THREADS" if self.pooled else "1"
+        self.memory_table = _memory_table(unit, self.weights_array)
+        self.macros = _macros(unit, self.entries, target.numerics, threads if self.pooled else 0, weights)
 
+        self.state = _struct(f"{unit.name}_state", _state_members(unit))
+        self.session = _struct(f"{unit.name}_session", _session_members(unit, several=bool(sets)))
+        self.memory = _struct(f"{unit.name}_memory", MEMORY)
+        self.lines = {name: c_print.lines(write(unit)) for name, write in _WRITTEN.items()}
+        self.reset_refuses = bool(lifecycle.walked_counts(unit))
+        self.saved_lines = c_print.lines(lifecycle.saved(unit), 0)
+        self.truncated = _truncated(unit)
+        self.not_truncated = _not_truncated(unit)
 
-def model(unit: Unit, target: Target, weights_array: bool, threads: int = 1, weights: int = 0) -> TemplateData:
-    """The view of a planned module for a target; its fingerprint is still to be found.
+        self.prototypes = _prototypes(unit.name)
+        hidden = {"attach", *([] if self.truncated else ["truncate"]), *([] if target.hosted else ["open", "close"])}
+        self.api = [f for name, f in self.prototypes.items() if name not in hidden]
+        steps = [entry.prototype for entry in self.entries]
+        self.dispatched = [
+            (f, [Prototype(f.result, f"{f.name}_{s.name}", *f.parameters) for s in sets])
+            for f in (self.api[0], *steps, *self.api[1:])
+            if sets
+        ]
+        self.sets = [SetFile(s.name, f"{unit.name}.{s.name}.c", " ".join(s.flags)) for s in sets]
+        self.set_count = len(sets)
+        self.set_names = "{" + ", ".join(f'"{s.name}"' for s in sets) + "}"
+        self.set_features = "{" + ", ".join(s.has for s in sets) + "}"
 
-    threads   that `<name>_open` lets a step run on
-    weights   fingerprint of the blob
-    """
-    module = unit.module
-    entries = tuple(_entry(unit, func) for func in module.functions())
-    truncated = _truncated(unit)
-    has_weights = bool(unit.weights)
-    array = weights_array and has_weights
-    pooled = target.hosted and threads > 1 and unit.divided
-    prototypes = _prototypes(unit.name)
-    hidden = {"attach"} | (set() if truncated else {"truncate"}) | (set() if target.hosted else {"open", "close"})
-    api = tuple(f for name, f in prototypes.items() if name not in hidden)
-    sets = tuple(SetFile(s.name, f"{unit.name}.{s.name}.c", " ".join(s.flags)) for s in target.sets)
-    code = [f"{unit.name}.dispatch.c", *(s.source for s in sets)] if sets else [f"{unit.name}.c"]
-    sources = [*code, *([f"{unit.name}.weights.c"] if array else [])]
-    return TemplateData(
-        name=unit.name,
-        graph=module.name,
-        macro=unit.macro,
-        fingerprint=_uint64(0),
-        source=_source_name(module),
-        memory_table=_memory_table(unit, array),
-        macros=_macros(unit, entries, target.numerics, threads if pooled else 0, weights),
-        state=_struct(f"{unit.name}_state", _state_members(unit)),
-        keeps=bool(unit.fields),
-        session=_struct(f"{unit.name}_session", _session_members(unit, several=bool(sets))),
-        memory=_struct(f"{unit.name}_memory", MEMORY),
-        entries=entries,
-        prototypes=prototypes,
-        api=api,
-        headers=tuple(sorted(unit.headers)),
-        instances=tuple(sorted(unit.instances)),
-        lines={name: tuple(c_print.lines(write(unit))) for name, write in _WRITTEN.items()},
-        reset_refuses=bool(lifecycle.walked_counts(unit)),
-        saved_lines=tuple(c_print.lines(lifecycle.saved(unit), 0)),
-        truncated=truncated,
-        not_truncated=_not_truncated(unit),
-        total=unit.total.member if unit.total is not None else "",
-        hosted=target.hosted,
-        has_weights=has_weights,
-        weights_array=array,
-        maps_weights=has_weights and not array,
-        machine_flags="".join(f" {f}" for f in target.flags if f.startswith("-m")),
-        target_flags="".join(f" {f}" for f in target.flags if not f.startswith("-m"))
-        + "".join(f" {f}" for f in compiler.SHARED if target.hosted and f != "-shared"),
-        sources=" ".join(sources),
-        objects=" ".join(s.removesuffix(".c") + ".o" for s in sources),
-        pooled=pooled,
-        threads=f"{unit.macro}_THREADS" if pooled else "1",
-        thread_flags=" -pthread" if pooled else "",
-        fused=_ROUNDINGS[target.numerics][0],
-        fused_note=f"a step of a sum of products is {_ROUNDINGS[target.numerics][1]}",
-        cached=target.hosted and target.costs.core < unit.weights_bytes <= target.costs.cores,
-        profiled=unit.profiled,
-        sets=sets,
-        dispatched=tuple(_dispatched(f, sets) for f in (api[0], *(e.prototype for e in entries), *api[1:]) if sets),
-        set_names="{" + ", ".join(f'"{s.name}"' for s in target.sets) + "}",
-        set_features="{" + ", ".join(s.has for s in target.sets) + "}",
-        set_count=len(sets),
-    )
+        # What comes of the code that was written: this is known only now.
+        self.included = sorted(PurePosixPath(header).name for header in unit.headers)  # they lie in one folder
+        self.instances = sorted(unit.instances)
+        code = [f"{unit.name}.dispatch.c", *(s.source for s in self.sets)] if sets else [f"{unit.name}.c"]
+        sources = [*code, *([f"{unit.name}.weights.c"] if self.weights_array else [])]
+        self.sources = " ".join(sources)
+        self.objects = " ".join(s.removesuffix(".c") + ".o" for s in sources)
+        self.fused, rounding, _ = _ROUNDINGS[target.numerics]
+        self.fused_note = f"a step of a sum of products is {rounding}"
 
-
-def _dispatched(f: Prototype, sets: tuple[SetFile, ...]) -> Dispatched:
-    """A function that hands on what it is given; where it opens no session, a number without a set is the first's."""
-    opens = f.parameters[-1].name == "build"
-    given = ", ".join(parameter.name for parameter in f.parameters)
-    before = "status = " if opens else "" if f.result == "void" else "return "
-    cases: list[str] = []
-    for number, one in reversed(list(enumerate(sets))):
-        cases.append(f"    case {number}:" if number or opens else "    default:")
-        cases.append(f"        {before}{f.name}_{one.name}({given});")
-        cases += [] if before == "return " else ["        break;"]
-    declared = (c_print.function("", f.result, f"{f.name}_{one.name}", f.parameters) for one in sets)
-    return Dispatched(f.name, f.source, tuple(declared), tuple(cases), opens)
+        self.language_flag, self.one_copy_since = compiler.LANGUAGE, compiler.ONE_COPY_SINCE
+        self.code_flags = " ".join((*compiler.MEANING, *compiler.WARNINGS))
+        self.one_copy_flags = " ".join(compiler.ONE_COPY)
+        self.machine_flags = "".join(f" {f}" for f in target.flags if f.startswith("-m"))
+        others = [f for f in target.flags if not f.startswith("-m")]
+        others += [f for f in compiler.SHARED if target.hosted and f != "-shared"]
+        self.target_flags = "".join(f" {f}" for f in others)
+        self.thread_flags = " -pthread" if self.pooled else ""
 
 
 def with_fingerprint(m: TemplateData, texts: Iterable[str]) -> TemplateData:
     """The view with the fingerprint of a build that gives these texts."""
+    found = copy(m)
     digest = hashlib.sha256("\0".join(texts).encode()).digest()
-    return replace(m, fingerprint=_uint64(int.from_bytes(digest[:8], "little")))
+    found.fingerprint = _uint64(int.from_bytes(digest[:8], "little"))
+    return found
 
 
-def with_figures(m: TemplateData, unit: Unit, figures: Figures) -> TemplateData:
+def with_figures(m: TemplateData, figures: Figures) -> TemplateData:
     """The view of the same code once it is compiled: stack and code are in the table, stacks are macros."""
-    names = unit.names.scope.copy()
-    found = []
+    found, names = copy(m), m.unit.names.scope.copy()
+    found.memory_table, found.macros = _memory_table(m.unit, m.weights_array, figures), list(m.macros)
     for stack in figures.stacks:
         what = "thread" if stack.function == THREAD else stack.function.removeprefix(f"{m.name}_").removesuffix("_as")
-        found.append(Macro(names.unique(f"{m.macro}_{what.upper()}_STACK_BYTES"), str(stack.nbytes), ""))
-    return replace(m, memory_table=_memory_table(unit, m.weights_array, figures), macros=(*m.macros, *found))
-
-
-def declarations(m: TemplateData) -> str:
-    """The types and functions of the header in the form cffi reads."""
-    parts = [*_shared_types(m.profiled), *(struct.plain for struct in (m.state, m.session, m.memory))]
-    for entry in m.entries:
-        parts += [entry.inputs.plain, entry.outputs.plain, f"{entry.prototype.source};"]
-    return "\n".join([*parts, *(f"{f.source};" for f in m.api)])
-
-
-_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_TYPE = re.compile(r"^typedef [\w ]+(?:\{[^}]*\} \w+)?;", re.MULTILINE)
-
-
-@cache
-def _shared_types(profiled: bool) -> list[str]:
-    """The types that every library declares, and those of profiling builds; a status is an int to cffi."""
-    files = ["oic.h", *(["profile/places.h"] if profiled else [])]
-    texts = (_COMMENT.sub("", (runtime_dir() / name).read_text(encoding="utf-8")) for name in files)
-    return ["typedef int oic_status;", *(found for text in texts for found in _TYPE.findall(text))]
+        found.macros.append(Macro(names.unique(f"{m.macro}_{what.upper()}_STACK_BYTES"), str(stack.nbytes), ""))
+    return found
 
 
 def _struct(name: str, members: Sequence[Declare]) -> Struct:
-    plain = "".join(f"{c_print.member(m)}\n" for m in members)
-    return Struct(name, tuple(c_print.members(members)), f"typedef struct {{\n{plain}}} {name};")
+    return Struct(name, tuple(c_print.members(members)))
 
 
-MEMORY = (
-    Declare(Pointer("void"), "state"),
-    Declare("size_t", "state_bytes"),
-    Declare(Pointer("void"), "arena"),
-    Declare("size_t", "arena_bytes"),
-    Declare(Pointer("void", const=True), "weights"),
-    Declare("size_t", "weights_bytes"),
-)
-
-
-def _prototype(type_: str, name: str, *parameters: Declare, static: bool = False) -> Prototype:
-    kinds = ("static", "static") if static else ("", "OIC_API")
-    source, header = (c_print.function(before, type_, name, parameters) for before in kinds)
-    return Prototype(source, header, type_, name, parameters)
+MEMORY = [
+    declared
+    for part in ("state", "arena", "weights")
+    for declared in (Declare(Pointer("void", part == "weights"), part), Declare("size_t", f"{part}_bytes"))
+]
 
 
 def _prototypes(n: str) -> dict[str, Prototype]:
@@ -330,18 +223,15 @@ def _prototypes(n: str) -> dict[str, Prototype]:
     to, capacity = Declare(Pointer("void"), "to"), Declare("size_t", "capacity")
     from_, nbytes = Declare(Pointer("void", const=True), "from"), Declare("size_t", "bytes")
 
-    def head(type_: str, name: str, *parameters: Declare) -> Prototype:
-        return _prototype(type_, f"{n}_{name}", *parameters, static=name == "attach")
-
     return {
-        "attach": head("oic_status", "attach", session, memory, build),
-        "init": head("oic_status", "init_as", session, memory, build),
-        "reset": head("void", "reset", session),
-        "save": head("size_t", "save", kept, to, capacity),
-        "load": head("oic_status", "load", session, from_, nbytes),
-        "truncate": head("oic_status", "truncate", session, Declare("int64_t", "n")),
-        "open": head("oic_status", "open_as", session, path, threads, build),
-        "close": head("void", "close", session),
+        "attach": Prototype("oic_status", f"{n}_attach", session, memory, build, static=True),
+        "init": Prototype("oic_status", f"{n}_init_as", session, memory, build),
+        "reset": Prototype("void", f"{n}_reset", session),
+        "save": Prototype("size_t", f"{n}_save", kept, to, capacity),
+        "load": Prototype("oic_status", f"{n}_load", session, from_, nbytes),
+        "truncate": Prototype("oic_status", f"{n}_truncate", session, Declare("int64_t", "n")),
+        "open": Prototype("oic_status", f"{n}_open_as", session, path, threads, build),
+        "close": Prototype("void", f"{n}_close", session),
     }
 
 
@@ -382,7 +272,7 @@ def _memory_table(unit: Unit, array: bool, figures: Figures | None = None) -> tu
     return measured.table(rows, figures)
 
 
-def _macros(unit: Unit, entries: tuple[EntryData, ...], numerics: str, threads: int, weights: int) -> tuple[Macro, ...]:
+def _macros(unit: Unit, entries: list[EntryData], numerics: str, threads: int, weights: int) -> list[Macro]:
     form, align = saved_form(unit.module), unit.module.memory.align
 
     def macro(name: str, value: str, note: str = "") -> Macro:
@@ -408,9 +298,7 @@ def _macros(unit: Unit, entries: tuple[EntryData, ...], numerics: str, threads: 
             nbytes = output.type.nbytes
             found.append(macro(f"{prefix}_{output.member.upper()}_BYTES", _size(nbytes), f"output {output.name}"))
     width = max(len(m.name) + len(m.value) for m in found if m.note)
-    return tuple(
-        Macro(m.name, f"{m.value:<{width - len(m.name)}}" if m.note else m.value, m.note) for m in found
-    )
+    return [Macro(m.name, f"{m.value:<{width - len(m.name)}}" if m.note else m.value, m.note) for m in found]
 
 
 def _uint64(number: int) -> str:
@@ -478,33 +366,8 @@ def _session_members(unit: Unit, *, several: bool) -> list[Declare]:
     return found
 
 
-def _entry(unit: Unit, func: Any) -> EntryData:
-    face = signature(unit, func)
-    place = unit.place(func.symbol) if unit.profiled else 0
-    written, tasks = function_body(unit, func)
-    named = unit.names.entries[func.symbol]
-    takes = (
-        Declare(Pointer(f"{unit.name}_session"), "s"),
-        Declare(Pointer(named.inputs, const=True), "in"),
-        Declare(Pointer(named.outputs), "out"),
-    )
-    body = unit.names.scope.unique(f"{face.function}_body")
-    return EntryData(
-        prototype=_prototype("oic_status", face.function, *takes),
-        body=_prototype("oic_status", body, *takes, static=True),
-        inputs=_struct(named.inputs, _input_members(face)),
-        outputs=_struct(named.outputs, _output_members(face)),
-        lines=tuple(c_print.lines(written.statements)),
-        tasks=tuple(tasks),
-        face=face,
-        place=place,
-    )
-
-
 def _input_members(face: Signature) -> tuple[Declare, ...]:
-    members = [
-        Declare(Pointer(i.value.dtype.c, const=True), i.member, note=str(i.value.tensor)) for i in face.inputs
-    ]
+    members = [Declare(Pointer(i.value.dtype.c, const=True), i.member, note=str(i.type)) for i in face.inputs]
     members += [Declare("ptrdiff_t", member, note=f"0..{extent.maximum}") for extent, member in face.extents]
     return tuple(members) or (Declare("unsigned char", "none", note="there are no inputs"),)
 

@@ -7,12 +7,12 @@ the library; then the files that say what was built are written again, with the 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from oic.codegen import template_data as view
 from oic.codegen.weights import Told, unheard
 from oic.diagnostics import Diagnostic, OicError, fail
 from oic.library.cache import Cache, code_of, key_of
@@ -268,6 +268,18 @@ def _chosen(this: _Compilation) -> str:
     return f"{described(tuple(this.compiler))}, {' '.join([*own, *this.threaded])}"
 
 
+COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+DECLARED = re.compile(r"^(typedef (?!union)[\w ]+(?:\{[^}]*\} \w+)?|OIC_API [^;()]*\([^;]*\));", re.MULTILINE)
+
+
+def _declarations(files: Files) -> str:
+    """Types and functions of the header in the form cffi reads; a status is an int to it."""
+    names = ["oic/oic.h", *(["oic/places.h"] if files.unit.profiled else []), f"{files.name}.h"]
+    texts = (COMMENT.sub("", (files.folder / name).read_text(encoding="utf-8")) for name in names)
+    found = [one.removeprefix("OIC_API ") for text in texts for one in DECLARED.findall(text)]
+    return "".join(f"{one};\n" for one in ["typedef int oic_status", *found])
+
+
 def load(files: Files, path: Path, shown: Path) -> Library:
     """Load a library by the declarations of its own view; `shown` is the folder to name where that fails.
 
@@ -277,7 +289,7 @@ def load(files: Files, path: Path, shown: Path) -> Library:
     import cffi
 
     ffi = cffi.FFI()
-    ffi.cdef(view.declarations(files.model))
+    ffi.cdef(_declarations(files))
     with scratch_folder() as folder:
         link = folder / path.name
         link.symlink_to(path.resolve())

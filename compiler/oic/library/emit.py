@@ -123,7 +123,7 @@ def write(
         arrays = {f"{unit.name}.weights.c": blob.getvalue()}
     elif unit.weights:
         fingerprint = _blob(module, folder / f"{unit.name}.weights", cache, told)
-    m = view.model(unit, spec.target, array, spec.threads, fingerprint)
+    m = view.TemplateData(unit, spec.target, array, spec.threads, fingerprint)
     return _write_code(m, unit, spec.target, folder, arrays)
 
 
@@ -149,7 +149,7 @@ def _blob(module: Module, path: Path, cache: Cache | None, told: weights.Told) -
 def write_code(module: Module, target: Target, threads: int, folder: Path) -> Files:
     """Write the library of a PLANNED module without its weights, to be measured.  Raises OSError."""
     unit = Unit(module, name=name_in_private(module.name))
-    return _write_code(view.model(unit, target, False, threads), unit, target, folder, {})
+    return _write_code(view.TemplateData(unit, target, False, threads), unit, target, folder, {})
 
 
 def _write_code(
@@ -172,7 +172,7 @@ def _write_code(
 
 def with_figures(files: Files, figures: Figures) -> Files:
     """Write the files that say what was built once more, now that the code is compiled.  Raises OSError."""
-    m = view.with_figures(files.model, files.unit, figures)
+    m = view.with_figures(files.model, figures)
     found = replace(files, model=m, figures=figures)
     _write({f"{m.name}.h": _header(m), **_described(found)}, files.folder)
     return found
@@ -249,10 +249,10 @@ def _texts(m: view.TemplateData) -> dict[str, str]:
     """Every text file of the library that is compiled, but for weights, by its path in the folder."""
     texts = render(m)
     bodies = sorted({instance.file for instance in m.instances})
-    hosted = ["hosted/hosted.h"] if m.hosted else []
+    hosted = ["hosted/hosted.h"] if m.target.hosted else []
     hosted += ["hosted/processor.h", "session.h"] if m.sets else []
-    kept = ["state/journal.h"] if m.keeps else []
-    for name in runtime_headers(["oic.h", *kept, *m.headers, *bodies, *hosted]):
+    kept = ["state/journal.h"] if m.unit.fields else []
+    for name in runtime_headers(["oic.h", *kept, *m.unit.headers, *bodies, *hosted]):
         texts[f"oic/{PurePosixPath(name).name}"] = ROOM.sub(r"\1", _runtime_header(runtime_dir(), name))
     return texts
 
