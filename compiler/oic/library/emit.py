@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from oic.codegen import template_data as view
 from oic.codegen import weights
@@ -237,10 +237,10 @@ def _runtime_header(folder: Path, name: str) -> str:
 
 def _described(files: Files, times: Sequence[LineTime] = ()) -> dict[str, str]:
     """The memory map, for tools and for people; for them with the times of source lines, where they were measured."""
-    late = tuple(f"{where(span) if span else '?'} ({name})" for span, name in files.late_checks)
+    late = [f"{where(span) if span else '?'} ({name})" for span, name in files.late_checks]
     found = memory_map(files.unit.module)
     made = report(files.unit.module, found, late, files.figures, times)
-    page = _environment().get_template("report.html.j2").render(r=made)
+    page = _environment().get_template("report.html.j2").render(made)
     table = memory_json(files.unit, found, files.figures, files.names, files.model.fingerprint)
     return {f"{files.name}.memory.json": table, f"{files.name}.report.html": page}
 
@@ -277,5 +277,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        autoescape=False,
+        autoescape=select_autoescape(["html.j2"]),
+        finalize=lambda value: f"{value:.1f}" if isinstance(value, float) else value,
     )

@@ -9,11 +9,11 @@ weights.
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any
 
 from oic.diagnostics import Source, cut
 from oic.ir.grouping import by_key
@@ -33,27 +33,13 @@ Across = Callable[[int], float]  # where a position of the program is, in pixels
 MARKS = (1.0, 0.75, 0.5, 0.25, 0.0)  # of an axis of offsets
 
 
-@dataclass(frozen=True)
 class Rectangle:
-    """A rectangle with what the mouse says of it.  Lengths in pixels."""
+    """A rectangle with what the mouse says of it, and as much of its label as there is room for.  Lengths in pixels."""
 
-    x: str
-    y: str
-    width: str
-    height: str
-    kind: str
-    title: str
-    label: str
-
-
-@dataclass(frozen=True)
-class Label:
-    """A text at a place, and where a line that belongs to it ends."""
-
-    x: str
-    y: str
-    to: str
-    text: str
+    def __init__(self, x: float, y: float, width: float, height: float, kind: str, title: str, label: str) -> None:
+        self.x, self.y, self.width, self.height = x, y, max(1.5, width), height
+        self.kind, self.title = kind, title
+        self.label = _cut(label, self.width - 6) if height >= 11 else ""
 
 
 @dataclass(frozen=True)
@@ -61,60 +47,29 @@ class Drawing:
     """One picture.
 
     left, right, top, bottom   of the part that shows memory, in pixels
-    marks    of offsets, at the left
-    ticks    of source lines, below
+    marks    of offsets, at the left: how far down, and the text
+    lanes    what the caller gives and gets, above; as marks
+    ticks    of source lines, below: how far to the right and down, and the line
     spans    loops and branches, below
     curve    points of the bytes that are live, "" if there is none
-    bound    the lower bound, if there is one
+    bound    how far down the lower bound is, if there is one
     """
 
     title: str
     caption: str
     width: int
     height: int
-    left: str
-    right: str
-    top: str
-    bottom: str
-    boxes: tuple[Rectangle, ...]
-    marks: tuple[Label, ...] = ()
-    ticks: tuple[Label, ...] = ()
-    spans: tuple[Rectangle, ...] = ()
+    right: int
+    top: int
+    bottom: int
+    boxes: list[Rectangle]
+    marks: list[tuple[float, str]]
+    lanes: Sequence[tuple[float, str]] = ()
+    ticks: Sequence[tuple[float, float, int]] = ()
+    spans: Sequence[Rectangle] = ()
     curve: str = ""
-    bound: tuple[Label, ...] = ()
-
-
-@dataclass(frozen=True)
-class Total:
-    """Bytes of one kind of memory."""
-
-    name: str
-    nbytes: str
-    note: str
-
-
-@dataclass(frozen=True)
-class Row:
-    """A line of the table of buffers or of values."""
-
-    name: str
-    kind: str
-    space: str
-    offset: str
-    nbytes: str
-    life: str
-    line: str
-    alias: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class Kind:
-    """An entry of the legend."""
-
-    name: str
-    style: str
-    text: str
+    bound: float | None = None
+    left: int = LEFT
 
 
 @dataclass(frozen=True)
@@ -131,69 +86,35 @@ class LineTime:
     roofline: float
 
 
-@dataclass(frozen=True)
-class SourceLine:
-    """A line of the source with what was measured of it; "" where nothing was."""
-
-    number: str
-    text: str
-    time: str = ""
-    bar: str = "0"
-    share: str = ""
-    nbytes: str = ""
-    operations: str = ""
-    roofline: str = ""
-
-
-@dataclass(frozen=True)
-class ReportData:
-    """Everything that the template names."""
-
-    name: str
-    source: str
-    totals: tuple[Total, ...]
-    stacks: tuple[Total, ...]
-    compiler: str
-    kinds: tuple[Kind, ...]
-    arenas: tuple[Drawing, ...]
-    bars: tuple[Drawing, ...]
-    rows: tuple[Row, ...]
-    values: tuple[Row, ...]
-    late_checks: tuple[str, ...]
-    source_lines: tuple[SourceLine, ...]
-
-
 def report(
-    module: Module, found: MemoryMap, late_checks: tuple[str, ...], figures: Figures | None,
-    times: Sequence[LineTime] = (),
-) -> ReportData:  # fmt: skip
-    """The report of a planned module, of which `found` is the map; `figures` where it was compiled.
+    module: Module, found: MemoryMap, late_checks: list[str], figures: Figures | None, times: Sequence[LineTime] = ()
+) -> dict[str, Any]:
+    """All that the template names, for a planned module, of which `found` is the map; `figures` where it was compiled.
 
     times   of source lines, where they were measured
     """
     plan = module.memory
-    source = module.source.name.replace("\\", "/").rpartition("/")[2] if module.source else module.name
     shown = [v for v in found.values if v.kind != "number"]
     buffers = sorted(plan.buffers, key=lambda b: (b.space, b.function, b.offset, b.start))
     own = by_key((b.function, b) for b in plan.buffers)
-    return ReportData(
-        html.escape(module.name),
-        html.escape(source),
-        tuple(_totals(plan, arena_bytes(module), figures)),
-        tuple(Total(s.function, f"{s.nbytes:,}", _beside(s.externals)) for s in figures.stacks) if figures else (),
-        html.escape(figures.compiler) if figures else "",
-        tuple(_legend(found, buffers, shown)),
-        tuple(_arena(plan, order, own.get(order.function, []), found, module.source) for order in found.orders),
-        (*_states(module), *_weights(module)),
-        tuple(_buffer_row(b, found.kind(b)) for b in buffers),
-        tuple(_value_row(v) for v in shown),
-        tuple(html.escape(place) for place in late_checks),
-        tuple(_timed(module, times)),
-    )
+    return {
+        "name": module.name,
+        "source": module.source.name.replace("\\", "/").rpartition("/")[2] if module.source else module.name,
+        "totals": _totals(plan, arena_bytes(module), figures),
+        "figures": figures,
+        "stacks": [(s.function, f"{s.nbytes:,}", _beside(s.externals)) for s in figures.stacks] if figures else [],
+        "kinds": _legend(found, buffers, shown),
+        "arenas": [_arena(plan, o, own.get(o.function, []), found, module.source) for o in found.orders],
+        "bars": [*_states(module), *_weights(module)],
+        "buffers": [_buffer_row(b, found.kind(b)) for b in buffers],
+        "values": [_value_row(v) for v in shown],
+        "late_checks": late_checks,
+        "source_lines": list(_timed(module, times)),
+    }
 
 
-def _timed(module: Module, times: Sequence[LineTime]) -> Iterator[SourceLine]:
-    """The lines of the source from the first that was measured to the last, with what was measured.
+def _timed(module: Module, times: Sequence[LineTime]) -> Iterator[tuple[int, str, str, tuple[str, ...]]]:
+    """The lines of the source from the first that was measured to the last: number, bar, text, and what was measured.
 
     What several lines do together is shown at the last of them.
     """
@@ -203,36 +124,32 @@ def _timed(module: Module, times: Sequence[LineTime]) -> Iterator[SourceLine]:
     whole = sum(time.seconds for time in times)
     for number in range(min(min(t.lines) for t in times), max(at) + 1):
         here = at.get(number, [])
-        text = html.escape(module.source.line(number).rstrip())
-        if not here:
-            yield SourceLine(str(number), text)
-            continue
         seconds, nbytes, operations = (sum(getattr(t, n) for t in here) for n in ("seconds", "nbytes", "operations"))
         best = sum(t.roofline * t.seconds for t in here) / seconds if seconds else 0.0
-        share = seconds / whole if whole else 0.0
-        yield SourceLine(
-            str(number), text, f"{seconds * 1e6:,.1f}", f"{100 * share:.1f}", f"{100 * share:.1f} %",
-            f"{nbytes / 1e6:,.2f}", f"{operations / 1e6:,.2f}", f"{best:.2f}",
-        )  # fmt: skip
+        share = f"{100 * seconds / whole if whole else 0.0:.1f}"
+        million = (f"{n / 1e6:,.2f}" for n in (nbytes, operations))
+        cells = (f"{seconds * 1e6:,.1f}", f"{share} %", *million, f"{best:.2f}") if here else ("",) * 5
+        yield number, share if here else "0", module.source.line(number).rstrip(), cells
 
 
-def _totals(plan: Plan, arena: int, figures: Figures | None) -> list[Total]:
+def _totals(plan: Plan, arena: int, figures: Figures | None) -> list[tuple[str, str, str]]:
+    """Rows of the table of memory: its kind, bytes, and what it is."""
     rows = [
-        Total("state", f"{plan.state_bytes:,}", "all that is kept between steps"),
-        Total("arena", f"{arena:,}", "the most of an entry, and at least a cache line"),
+        ("state", f"{plan.state_bytes:,}", "all that is kept between steps"),
+        ("arena", f"{arena:,}", "the most of an entry, and at least a cache line"),
     ]
     for symbol, nbytes in plan.arena_bytes.items():
         bound = plan.lower_bound.get(symbol, 0)
         ratio = f"{nbytes / bound:.3f} of the lower bound, {bound:,}" if bound else "nothing to keep"
-        rows.append(Total(f"&emsp;{html.escape(symbol)}", f"{nbytes:,}", ratio))
+        rows.append((f"\N{EM SPACE}{symbol}", f"{nbytes:,}", ratio))
     weights = plan.weights_bytes if plan.space("weights") else 0  # a blob without any has a header, and is none
-    rows.append(Total("weights", f"{weights:,}", "read only, shared by sessions"))
+    rows.append(("weights", f"{weights:,}", "read only, shared by sessions"))
     if figures is not None and figures.code_bytes is not None:
-        rows.append(Total("code", f"{figures.code_bytes:,}", "instructions and constant tables"))
+        rows.append(("code", f"{figures.code_bytes:,}", "instructions and constant tables"))
     if figures is not None and figures.worst is not None:
-        rows.append(Total("stack", f"{figures.worst.nbytes:,}", f"at most, in {figures.worst.function}; see below"))
+        rows.append(("stack", f"{figures.worst.nbytes:,}", f"at most, in {figures.worst.function}; see below"))
     elif figures is not None:
-        rows.append(Total("stack", "", f"not known: {html.escape(figures.missing)}"))
+        rows.append(("stack", "", f"not known: {figures.missing}"))
     return rows
 
 
@@ -240,10 +157,10 @@ def _beside(externals: tuple[str, ...]) -> str:
     return f"+ {', '.join(externals)}" if externals else ""
 
 
-def _legend(found: MemoryMap, buffers: list[Buffer], values: list[Placed]) -> list[Kind]:
+def _legend(found: MemoryMap, buffers: list[Buffer], values: list[Placed]) -> list[tuple[str, str, str]]:
     """The kinds that there are, in their order."""
     used = {v.kind for v in values} | {found.kind(b) for b in buffers}
-    return [Kind(k, _style(k), KINDS[k]) for k in KINDS if k in used and k not in ("view", "number")]
+    return [(k, _style(k), KINDS[k]) for k in KINDS if k in used and k not in ("view", "number")]
 
 
 def _style(kind: str) -> str:
@@ -267,7 +184,7 @@ def _arena(plan: Plan, order: Order, own: list[Buffer], found: MemoryMap, source
 
     boxes = []
     for i, buffer in enumerate(lanes):
-        boxes += _lifetimes(buffer, found, across, i * LANE, LANE - 2.0, source)
+        boxes += _lifetimes(buffer, found, across, i * LANE, LANE - 2, source)
     for buffer in buffers:
         low = top + height - buffer.offset / nbytes * height
         tall = max(1.5, buffer.nbytes / nbytes * height)
@@ -275,19 +192,21 @@ def _arena(plan: Plan, order: Order, own: list[Buffer], found: MemoryMap, source
     bound = plan.lower_bound.get(symbol, 0)
     depths = _depths(order.spans)
     spans = [
-        _box(across(s.start), top + height + 4 + depth * LABEL, across(s.end + 1) - across(s.start),
-             LABEL - 3.0, "span", f"{s.kind} {s.name}\nline {s.line}", f"{s.kind} {s.name} (line {s.line})")
+        Rectangle(across(s.start), top + height + 4 + depth * LABEL, across(s.end + 1) - across(s.start), LABEL - 3,
+                  "span", f"{s.kind} {s.name}\nline {s.line}", f"{s.kind} {s.name} (line {s.line})")
         for s, depth in zip(order.spans, depths, strict=True)
     ]  # fmt: skip
     below = top + height + (max(depths, default=-1) + 1) * LABEL
-    caption = f"{nbytes:,} bytes; at least {bound:,} are live at once" if buffers else "no bytes are needed"
-    marks = (*(_offsets(nbytes, top, height) if buffers else ()), *_lane_names(lanes))
     return Drawing(
-        f"arena of {html.escape(symbol)}", caption, LEFT + WIDTH + 90, round(below + 2 * LABEL + 8),
-        f"{LEFT}", f"{LEFT + WIDTH}", f"{top}", f"{top + height}", tuple(boxes),
-        marks, _lines(order, across, below + LABEL + 2), tuple(spans),
-        _curve(buffers, nbytes, across, top, height, last),
-        (_bound(bound, nbytes, top, height),) if bound else (),
+        f"arena of {symbol}",
+        f"{nbytes:,} bytes; at least {bound:,} are live at once" if buffers else "no bytes are needed",
+        LEFT + WIDTH + 90, below + 2 * LABEL + 8, LEFT + WIDTH, top, top + height, boxes,
+        marks=_offsets(nbytes, top, height) if buffers else [],
+        lanes=[((i + 0.45) * LANE, _cut(f"{b.space} {b.name}", LEFT - 8)) for i, b in enumerate(lanes)],
+        ticks=_lines(order, across, below + LABEL + 2),
+        spans=spans,
+        curve=_curve(buffers, nbytes, across, top, height, last),
+        bound=top + height - min(1.0, bound / nbytes) * height if bound else None,
     )  # fmt: skip
 
 
@@ -301,7 +220,7 @@ def _lifetimes(
     x, end = across(buffer.start), across(buffer.end + 1)
     place = f"{buffer.nbytes:,} bytes at {buffer.space}+{buffer.offset:,}, positions {buffer.start} to {buffer.end}"
     text = f"{buffer.name}  ({kind})\n{place}{_where(buffer.line, source)}\n{buffer.reason}"
-    boxes = [_box(x, y, end - x, height, f"{_style(kind)} {'' if kind == 'scratch' else 'held'}", text, buffer.name)]
+    boxes = [Rectangle(x, y, end - x, height, _style(kind) + ("" if kind == "scratch" else " held"), text, buffer.name)]
     for i, v in enumerate(inside):
         seen = views.get(v.name, [])
         until = max([v.end, *(w.end for w in seen)])
@@ -312,7 +231,7 @@ def _lifetimes(
         title = (f"{v.name}: {v.type}  ({v.kind})\n{v.nbytes:,} bytes in {buffer.space}+{buffer.offset:,} "
                  f"'{buffer.name}'{_where(v.line, source)}{alias}{shown}\n{v.reason}")  # fmt: skip
         left = across(max(v.start, buffer.start))
-        boxes.append(_box(left, y, across(until + 1) - left, height, _style(v.kind), title, v.name))
+        boxes.append(Rectangle(left, y, across(until + 1) - left, height, _style(v.kind), title, v.name))
     return boxes
 
 
@@ -335,28 +254,21 @@ def _depths(spans: Sequence[PositionRange]) -> list[int]:
     return found
 
 
-def _lines(order: Order, across: Across, y: float) -> tuple[Label, ...]:
+def _lines(order: Order, across: Across, y: float) -> list[tuple[float, float, int]]:
     """Source lines at the positions where they begin, as many as can be read."""
-    found: list[Label] = []
+    found = []
     free, before = -math.inf, 0
     for position, line in order.lines:
         x = across(position)
         if line != before and x >= free:
-            found.append(Label(f"{x:.1f}", f"{y:.1f}", f"{y - LABEL:.1f}", str(line)))
+            found.append((x, y, line))
             free = x + CHARACTER * len(str(line)) + 8
         before = line
-    return tuple(found)
+    return found
 
 
-def _offsets(nbytes: int, top: float, height: float) -> tuple[Label, ...]:
-    places = [(m, f"{top + height * (1 - m):.1f}") for m in MARKS]
-    return tuple(Label(f"{LEFT - 6}", y, y, _size(round(nbytes * m))) for m, y in places)
-
-
-def _lane_names(lanes: list[Buffer]) -> list[Label]:
-    """What the caller gives and gets, beside its lane."""
-    return [Label(f"{LEFT - 6}", f"{(i + 0.45) * LANE:.1f}", "", html.escape(_cut(f"{b.space} {b.name}", LEFT - 8)))
-            for i, b in enumerate(lanes)]  # fmt: skip
+def _offsets(nbytes: int, top: float, height: float) -> list[tuple[float, str]]:
+    return [(top + height * (1 - m), _size(round(nbytes * m))) for m in MARKS]
 
 
 def _size(nbytes: int) -> str:
@@ -368,11 +280,6 @@ def _cut(text: str, width: float) -> str:
     """As much of a text as has room; nothing if that says nothing."""
     room = int(width / CHARACTER)
     return text if len(text) <= room else text[: room - 1] + "…" if room >= 4 else ""
-
-
-def _bound(bound: int, nbytes: int, top: float, height: float) -> Label:
-    y = f"{top + height - min(1.0, bound / nbytes) * height:.1f}"
-    return Label(f"{LEFT + WIDTH + 4}", y, y, "lower bound")
 
 
 def _curve(buffers: list[Buffer], nbytes: int, across: Across, top: float, height: float, last: int) -> str:
@@ -480,39 +387,23 @@ def _weights(module: Module) -> list[Drawing]:
 def _slab(offset: float, nbytes: float, total: int, kind: str, title: str, label: str) -> Rectangle:
     height = nbytes / total * HEIGHT
     tall = max(0.6, height)
-    return _box(LEFT, HEIGHT + 8 - offset / total * HEIGHT - tall, BAR, tall, kind, title, label)
+    return Rectangle(LEFT, HEIGHT + 8 - offset / total * HEIGHT - tall, BAR, tall, kind, title, label)
 
 
 def _bar(title: str, caption: str, boxes: list[Rectangle], total: int) -> Drawing:
-    return Drawing(
-        title, caption, LEFT + BAR + 4, HEIGHT + 16, f"{LEFT}", f"{LEFT + BAR}", "8", f"{HEIGHT + 8}",
-        tuple(boxes), _offsets(total, 8, HEIGHT),
-    )  # fmt: skip
-
-
-def _box(x: float, y: float, width: float, height: float, kind: str, title: str, label: str) -> Rectangle:
-    """A box; its label as far as there is room."""
-    width = max(1.5, width)
-    label = _cut(label, width - 6) if height >= 11 else ""
-    return Rectangle(
-        f"{x:.1f}", f"{y:.1f}", f"{width:.1f}", f"{height:.1f}", kind.strip(), html.escape(title), html.escape(label)
-    )
+    marks, bottom = _offsets(total, 8, HEIGHT), HEIGHT + 8
+    return Drawing(title, caption, LEFT + BAR + 4, bottom + 8, LEFT + BAR, 8, bottom, boxes, marks)
 
 
 # ---------------------------------------------------------------- tables
 
 
-def _buffer_row(buffer: Buffer, kind: str) -> Row:
-    life = f"{buffer.start} to {buffer.end}" if buffer.space == "arena" else ""
-    return Row(
-        html.escape(buffer.name), kind, f"{buffer.space} {html.escape(buffer.function)}".strip(),
-        f"{buffer.offset:,}", f"{buffer.nbytes:,}", life, str(buffer.line or ""), "", html.escape(buffer.reason),
-    )  # fmt: skip
+def _buffer_row(b: Buffer, kind: str) -> tuple[str, ...]:
+    place, life = f"{b.space} {b.function}".strip(), f"{b.start} to {b.end}" if b.space == "arena" else ""
+    return b.name, kind, place, f"{b.offset:,}", f"{b.nbytes:,}", life, str(b.line or ""), b.reason
 
 
-def _value_row(v: Placed) -> Row:
-    return Row(
-        html.escape(f"{v.name}: {v.type}"), v.kind, html.escape(f"{v.space} {v.buffer}"),
-        "" if v.offset is None else f"{v.offset:,}", f"{v.nbytes:,}", f"{v.start} to {v.end}", str(v.line or ""),
-        html.escape(v.alias_of), html.escape(v.reason),
-    )  # fmt: skip
+def _value_row(v: Placed) -> tuple[str, ...]:
+    offset = "" if v.offset is None else f"{v.offset:,}"
+    place, life, line = f"{v.space} {v.buffer}", f"{v.start} to {v.end}", str(v.line or "")
+    return f"{v.name}: {v.type}", v.kind, place, offset, f"{v.nbytes:,}", life, line, v.alias_of, v.reason
