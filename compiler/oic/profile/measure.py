@@ -118,24 +118,16 @@ def measured(
     except StepError as error:
         raise replace(error, hint=error.hint or "inputs are random where --input does not give them") from None
     executor.reset()
-    for taken in range(after):
-        try:
-            executor.step(entry, **inputs)
-        except StepError as error:
-            raise _refused(error, taken + 1, after) from None
+    for number in range(1, after + 1):
+        _step(executor, entry, inputs, number, after)
     start = executor.save()
     found: list[Array] = []
-    first = True
     while len(found) < steps:
         try:
             executor.step(entry, **inputs)
-        except StepError as error:
-            if first:
-                raise _refused(error, after + 1, after) from None
+        except StepError:  # which is said where it is the first step
             executor.load(start)
-            first = True
-            continue
-        first = False
+            _step(executor, entry, inputs, after + 1, after)
         found.append(executor.counted)
         advance()
     counted = np.stack(found).astype(np.float64)
@@ -148,10 +140,13 @@ def measured(
     return Profile(entry, steps, whole, apart, clock, limits, tuple(rows))
 
 
-def _refused(error: StepError, step: int, after: int) -> StepError:
-    """The refusal of a step, with a hint where steps come before those that are measured."""
-    hint = f"this was step {step}; --after {after} takes so many before those that are measured"
-    return replace(error, hint=hint) if after else error
+def _step(executor: CompiledExecutor, entry: str, inputs: dict[str, Array], number: int, after: int) -> None:
+    """Run a step that is not to be refused; where it is, with a hint if steps come before those that are measured."""
+    try:
+        executor.step(entry, **inputs)
+    except StepError as error:
+        hint = f"this was step {number}; --after {after} takes so many before those that are measured"
+        raise (replace(error, hint=hint) if after else error) from None
 
 
 def _statement(interface: Interface, place: CodePlace, row: list[float]) -> MeasuredStatement:

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from threading import Thread, current_thread, main_thread
-from typing import IO
+from threading import current_thread, main_thread
 
 from oic.diagnostics import fail
 
@@ -22,6 +21,7 @@ CANDIDATES = ("cc", "gcc", "clang")
 TIME_LIMIT = 600  # seconds of one compilation
 ANSWER_LIMIT = 60  # seconds to say what it is
 MOST_OUTPUT = 1 << 24  # bytes that a compiler may print
+LOOKED_AT = 0.1  # seconds between two looks at what it has printed
 HINT = "install gcc or clang, or name a compiler in the environment variable CC"
 HINTS = {"CC": HINT, "OIC_CFLAGS": "it has more flags for the C compiler, like -O1 or -g"}
 
@@ -46,9 +46,7 @@ def words_of(variable: str) -> list[str]:
         raise fail("no-compiler", said, hint=HINTS[variable]) from None
 
 
-def compile_c(
-    call: list[str], shown: Sequence[str] | None = None, renamed: Mapping[str, str] | None = None
-) -> None:
+def compile_c(call: list[str], shown: Sequence[str] | None = None, renamed: Mapping[str, str] | None = None) -> None:
     """Call the compiler.  Raises OicError: `no-compiler`, `compile-failed`.
 
     shown    the command to print if it fails
@@ -63,11 +61,8 @@ def compile_c(
     lines = text.splitlines()
     first = next((n for n, line in enumerate(lines) if re.search(r"\berror\b", line)), 0)
     what = "\n".join(line[:500] for line in lines[first : first + 4]) or "it said nothing"
-    raise fail(
-        "compile-failed",
-        f"{call[0]} does not compile the generated code:\n{what}",
-        hint=f"`oic build --no-compile` writes the C; the whole command was: {command}",
-    )
+    hint = f"`oic build --no-compile` writes the C; the whole command was: {command}"
+    raise fail("compile-failed", f"{call[0]} does not compile the generated code:\n{what}", hint=hint)
 
 
 @cache
@@ -102,42 +97,34 @@ def _called(call: list[str], limit: float) -> tuple[int, str, str]:
 
     Raises OicError: `no-compiler`, `compile-failed`.
     """
-    end, stopped = time.monotonic() + limit, False
+    end, printed = time.monotonic() + limit, 0
     process: subprocess.Popen[bytes] | None = None
-    said: list[_OutputReader] = []
+    ended = False
     try:
         with _endings_held():
             process = _started(call)
-        for pipe in (process.stdout, process.stderr):
-            assert pipe
-            said.append(_OutputReader(process, pipe))
-        status = process.wait(limit)
-        for reader in said:
-            reader.join(max(0.0, end - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        status = -1
+        while not ended and printed <= MOST_OUTPUT and time.monotonic() < end:
+            try:
+                out, errors = process.communicate(timeout=LOOKED_AT)
+                ended = True
+            except subprocess.TimeoutExpired as late:
+                printed = len(late.output or b"") + len(late.stderr or b"")
     finally:
-        if process:
-            stopped = process.poll() is None or any(reader.is_alive() for reader in said)
-            if stopped:
-                _kill(process)
-            for reader in said:
-                reader.join()
-            process.wait()
-    if any(reader.too_much for reader in said):
+        if process and not ended:
+            _kill(process)
+            with process:  # which closes its pipes and waits for it
+                pass
+    if printed > MOST_OUTPUT:
         raise fail("compile-failed", f"{call[0]} was stopped after it had printed {MOST_OUTPUT:,} bytes")
-    if stopped:
+    if not ended:
         raise fail("compile-failed", f"{call[0]} was stopped after {limit} s")
-    out, errors = (reader.kept.decode(errors="replace") for reader in said)
-    return status, out, errors
+    return process.returncode, out.decode(errors="replace"), errors.decode(errors="replace")
 
 
 def _started(call: list[str]) -> subprocess.Popen[bytes]:
     try:
-        return subprocess.Popen(
-            call, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            start_new_session=True,
-        )  # fmt: skip
+        pipe = subprocess.PIPE
+        return subprocess.Popen(call, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=True)
     except (OSError, ValueError) as failure:
         why = failure.strerror if isinstance(failure, OSError) else failure
         raise fail("no-compiler", f"{call[0]} cannot be run: {why}") from failure
@@ -161,25 +148,6 @@ def _endings_held() -> Iterator[None]:
             signal.signal(number, handler)
     for number in came:
         signal.raise_signal(number)
-
-
-class _OutputReader(Thread):
-    """Keeps what a program prints; ends the program where that is too much."""
-
-    def __init__(self, process: subprocess.Popen[bytes], pipe: IO[bytes]) -> None:
-        super().__init__(daemon=True)
-        self.process, self.pipe = process, pipe
-        self.kept, self.too_much = bytearray(), False
-        self.start()
-
-    def run(self) -> None:
-        with self.pipe:
-            while data := os.read(self.pipe.fileno(), 1 << 16):
-                if len(self.kept) + len(data) > MOST_OUTPUT:
-                    self.too_much = True
-                    _kill(self.process)
-                    return
-                self.kept += data
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
-from oic.diagnostics import OicError, did_you_mean, fail
+from oic.diagnostics import OicError, did_you_mean, fail, listed
 from oic.kernels import targets
 from oic.kernels.targets import Target as Target
 from oic.toolchain.compiler import find_compiler, macros, words_of
@@ -50,17 +50,11 @@ def target(name: str, numerics: str | None = None, dispatch: str = "") -> Target
     """
     if name not in targets.TARGETS:
         known = ", ".join(targets.TARGETS)
-        raise fail(
-            "unknown-target",
-            f"there is no target '{name}' (there are {known})",
-            hint=did_you_mean(name, targets.TARGETS),
-        )
+        message = f"there is no target '{name}' (there are {known})"
+        raise fail("unknown-target", message, hint=did_you_mean(name, targets.TARGETS))
     if numerics is not None and numerics not in targets.NUMERICS:
-        raise fail(
-            "unknown-numerics",
-            f"numerics are {', '.join(targets.NUMERICS[:-1])} or {targets.NUMERICS[-1]}, not '{numerics}'",
-            hint=did_you_mean(numerics, targets.NUMERICS),
-        )
+        message = f"numerics are {listed(targets.NUMERICS, 'or')}, not '{numerics}'"
+        raise fail("unknown-numerics", message, hint=did_you_mean(numerics, targets.NUMERICS))
     found = targets.TARGETS[name]
     found = found.seen(_macros(found)) if not dispatch else _dispatched(found, numerics, dispatch)
     native = numerics == targets.NATIVE and "-march=native" in found.flags  # of this very machine
@@ -77,28 +71,20 @@ def target(name: str, numerics: str | None = None, dispatch: str = "") -> Target
 def _dispatched(found: Target, numerics: str | None, dispatch: str) -> Target:
     """The target with several instruction sets, in the class that all of them have."""
     if not found.hosted:
-        raise fail(
-            "dispatch-target",
-            f"code for the target '{found.name}' has one instruction set",
-            hint="leave out --dispatch; the compiler's flags name the machine",
-        )
+        hint = "leave out --dispatch; the compiler's flags name the machine"
+        raise fail("dispatch-target", f"code for the target '{found.name}' has one instruction set", hint=hint)
     if numerics == targets.NATIVE:
-        raise fail(
-            "dispatch-numerics",
-            "code for several instruction sets has the same bits on all, and numerics are 'native'",
-            hint="leave out --dispatch, or build with --numerics fused",
-        )
+        message = "code for several instruction sets has the same bits on all, and numerics are 'native'"
+        raise fail("dispatch-numerics", message, hint="leave out --dispatch, or build with --numerics fused")
     plain = replace(found, flags=tuple(f for f in found.flags if not f.startswith("-m")))
     kinds = {s: plain.seen(_macros(replace(plain, flags=s.flags))) for s in _named_sets(plain, dispatch)}
     without = [s.name for s, kind in kinds.items() if kind.numerics != targets.FUSED]
     if numerics == targets.FUSED and dispatch == "all":
         kinds = {s: kind for s, kind in kinds.items() if kind.numerics == targets.FUSED}
     elif numerics == targets.FUSED and without:
-        raise fail(
-            "dispatch-numerics",
-            f"{' and '.join(without)} cannot multiply and add in one rounding, and numerics are 'fused'",
-            hint=f"leave out {', '.join(without)}, or build with --numerics separate",
-        )
+        message = f"{' and '.join(without)} cannot multiply and add in one rounding, and numerics are 'fused'"
+        hint = f"leave out {', '.join(without)}, or build with --numerics separate"
+        raise fail("dispatch-numerics", message, hint=hint)
     separate = any(kind.numerics != targets.FUSED for kind in kinds.values())
     return replace(
         plain,
@@ -115,11 +101,8 @@ def _named_sets(plain: Target, dispatch: str) -> list[targets.InstructionSet]:
     for name in names:
         if name not in known:
             there = f"it has {', '.join(known)}" if known else "none is known of it"
-            raise fail(
-                "unknown-instruction-set",
-                f"the compiler's machine has no instruction set '{name}' ({there})",
-                hint=did_you_mean(name, known),
-            )
+            message = f"the compiler's machine has no instruction set '{name}' ({there})"
+            raise fail("unknown-instruction-set", message, hint=did_you_mean(name, known))
     if not names:
         raise fail("unknown-instruction-set", "no instruction sets of the compiler's machine are known")
     return [s for name, s in known.items() if name in names]
