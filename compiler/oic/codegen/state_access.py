@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any
@@ -17,20 +17,20 @@ from oic.codegen.elementwise import cast, immediate
 from oic.codegen.expressions import Index
 from oic.codegen.function_context import STATE, WHY, Frame, Ref, part_at
 from oic.codegen.loops import Nest, collapsed, copy, element, size_in_bytes, whole
+from oic.ir import state
+from oic.ir.core import Op
 from oic.ir.dims import Dim
-from oic.ir.state import StateGet, StateSet
 from oic.ir.types import TensorType
 from oic.memory.state_regions import Box
 
 
-def box(frame: Frame, op: Any, shape: tuple[Dim, ...]) -> Ref:
+def box(frame: Frame, op: Any, field: StateMember, shape: tuple[Dim, ...]) -> Ref:
     """The elements of the state that an op is about, from its offsets on.
 
     The address is that of the smallest array that holds the whole box, and what is beyond its start
     is added: an index past the end of an inner array has no meaning in C.
     """
-    field, lengths = frame.unit.by_state[op.state], op.lengths
-    dtype, steps = field.type.dtype, field.strides
+    dtype, steps, lengths = field.type.dtype, field.strides, op.lengths
     offsets = [frame.index(o) for o in op.offsets] + [expr.ZERO] * (len(steps) - len(op.offsets))
     lead = next((i for i, n in enumerate(lengths) if n is not None and n != 1), len(lengths))
     if dtype.packed:
@@ -45,10 +45,9 @@ def box(frame: Frame, op: Any, shape: tuple[Dim, ...]) -> Ref:
     return part_at(pointer, rest, TensorType(dtype, shape), strides, key)
 
 
-def load(frame: Frame, op: Any) -> None:
+def load(frame: Frame, op: Any, field: StateMember) -> None:
     """`state.load`: a view of a box."""
-    field = frame.unit.by_state[op.state]
-    base = box(frame, op, op.result.shape)
+    base = box(frame, op, field, op.result.shape)
     hint, type_ = op.result.hint or field.member, op.result.tensor
     pointer = frame.pointer(hint, type_, base.pointer, True, str(type_))
     place = op.result.place
@@ -56,11 +55,9 @@ def load(frame: Frame, op: Any) -> None:
     frame.refs[op.result] = Ref(pointer, type_, base.strides, True, base.start, key)
 
 
-def entry(frame: Frame, op: Any) -> None:
+def entry(frame: Frame, op: Any, field: StateMember) -> None:
     """`state.entry`: a pointer to a box that values are computed in."""
-    field = frame.unit.by_state[op.state]
-    shape = tuple(n for n in op.lengths if n is not None)
-    base = box(frame, op, shape)
+    base = box(frame, op, field, tuple(n for n in op.lengths if n is not None))
     frame.entry(op.symbol, base, "in the state", hint=field.member)
     same = frame.unit.loads.get(Box.of(op).key(frame.unit.ranges), ())
     for value in same:  # what was loaded from there is the same memory
@@ -68,11 +65,11 @@ def entry(frame: Frame, op: Any) -> None:
             frame.refs[value] = replace(frame.refs[value], key=("entry", op.symbol, 0))
 
 
-def store(frame: Frame, op: Any) -> None:
+def store(frame: Frame, op: Any, field: StateMember) -> None:
     """`state.store`: copy a value into a box, unless it was computed there."""
     if op.entry:
         return
-    target = box(frame, op, op.value.shape)
+    target = box(frame, op, field, op.value.shape)
     found = immediate(frame, op.value)
     if found is not None:
         loops.fill(frame, target, found)
@@ -80,11 +77,9 @@ def store(frame: Frame, op: Any) -> None:
         copy(frame, frame.ref(op.value), target)
 
 
-def fill(frame: Frame, op: Any) -> None:
+def fill(frame: Frame, op: Any, field: StateMember) -> None:
     """`state.fill`: one value in every element of a box."""
-    field = frame.unit.by_state[op.state]
-    lengths = [frame.number(n) for n in op.lengths]
-    fill_box(frame, box(frame, op, ()), lengths, op.value, field)
+    fill_box(frame, box(frame, op, field, ()), [frame.number(n) for n in op.lengths], op.value, field)
 
 
 def fill_box(frame: Frame, target: Ref, lengths: list[Index], value: Any, field: StateMember) -> None:
@@ -106,19 +101,16 @@ def fill_box(frame: Frame, target: Ref, lengths: list[Index], value: Any, field:
             frame.body.add(c.AssignStatement(element(target, at), expr.stored_literal(value, dtype), note))
 
 
-def get(frame: Frame, op: Any) -> None:
+def get(frame: Frame, op: Any, field: StateMember) -> None:
     """`state.get`: a persistent integer in a local variable."""
-    field, symbol = frame.unit.by_state[op.state], op.state.op.symbol
-    found = single(frame, op)
-    hint = op.result.hint or field.member
+    symbol, hint, found = field.op.symbol, op.result.hint or field.member, single(frame, op, field)
     if op.checked:
         found = c.Conversion("int64_t", found)
     elif field.type.dtype.name == "u64":
         frame.indices[op.result] = frame.checked(op, hint, "index_of_u64", c.string(symbol), found)
         return
-    limit = op.state.op.limit
-    if limit is not None and op.indices:  # `next` of one of many rings; others are checked before anything
-        frame.attempt(count_check(symbol, found, limit))
+    if field.op.limit is not None and op.indices:  # `next` of one of many rings; others are checked before anything
+        frame.attempt(count_check(symbol, found, field.op.limit))
     frame.indices[op.result] = Index(frame.local(hint, found))
 
 
@@ -129,9 +121,8 @@ def count_check(symbol: str, count: c.Expression, limit: int) -> c.Expression:
 
 def count_checks(unit: Unit, func: Any) -> Iterator[c.Expression]:
     """Before anything else: the counts that a function reads are some, for they address memory."""
-    read = (op.state for op in func.body.all_ops() if isinstance(op, StateGet) and not op.indices)
-    fields = list(dict.fromkeys(unit.by_state[state] for state in read))
-    limited = [field for field in fields if field.op.limit is not None]
+    read = (op.state for op in func.body.all_ops() if isinstance(op, state.StateGet) and not op.indices)
+    limited = [f for f in dict.fromkeys(unit.by_state[value] for value in read) if f.op.limit is not None]
     for field in limited:
         yield count_check(field.op.symbol, member(field), field.op.limit)
     if limited:
@@ -140,21 +131,19 @@ def count_checks(unit: Unit, func: Any) -> Iterator[c.Expression]:
 
 def sets_counts(unit: Unit, func: Any) -> bool:
     """The function changes counts, and so their sum."""
-    states = (op.state for op in func.body.all_ops() if isinstance(op, StateSet) and not op.indices)
-    return any(unit.by_state[state].op.limit is not None for state in states)
+    states = (op.state for op in func.body.all_ops() if isinstance(op, state.StateSet) and not op.indices)
+    return any(unit.by_state[value].op.limit is not None for value in states)
 
 
-def set_(frame: Frame, op: Any) -> None:
+def set_(frame: Frame, op: Any, field: StateMember) -> None:
     """`state.set`: store an integer, wrapping to the width of its type."""
-    dtype = frame.unit.by_state[op.state].type.dtype
-    frame.body.add(c.AssignStatement(single(frame, op), cast(frame.index(op.value), dtype.c)))
+    frame.body.add(c.AssignStatement(single(frame, op, field), cast(frame.index(op.value), field.type.dtype.c)))
 
 
-def reach(frame: Frame, op: Any) -> None:
+def reach(frame: Frame, op: Any, field: StateMember) -> None:
     """`state.reach`: a search of the marks from the last position down, for each place along the other axes."""
-    field = frame.unit.by_state[op.state]
     lengths = [frame.number(n) for n in op.lengths]
-    target, steps = box(frame, op, ()), list(field.strides)
+    target, steps = box(frame, op, field, ()), list(field.strides)
     rows, row = lengths.pop(op.axis), steps.pop(op.axis)
     sizes, strides = collapsed(lengths, steps)
     marks, step = (sizes.pop(), strides.pop()) if sizes else (expr.number(1), 1)
@@ -180,9 +169,8 @@ def reach(frame: Frame, op: Any) -> None:
     frame.indices[op.result] = Index(found)
 
 
-def double(frame: Frame, op: Any) -> None:
+def double(frame: Frame, op: Any, field: StateMember) -> None:
     """`state.double`: a call where entries are whole, else a loop over slots."""
-    field = frame.unit.by_state[op.state]
     type_, axis = field.type, len(op.offsets) - 1
     *ring, slot = (frame.index(o) for o in op.offsets)
     lengths, steps = [frame.number(n) for n in op.lengths], field.strides
@@ -193,9 +181,7 @@ def double(frame: Frame, op: Any) -> None:
         _double_parts(frame, frame.named(base, field.member), slot, (lengths[axis:], steps[axis:]), type_.window)
         return
     stride = size_in_bytes(expr.number(steps[axis]), type_.dtype)
-    frame.body.add(
-        c.call("oic_ring_double", whole(first), type_.window, stride, slot.value, lengths[axis].value)
-    )
+    frame.body.add(c.call("oic_ring_double", whole(first), type_.window, stride, slot.value, lengths[axis].value))
 
 
 def _double_parts(
@@ -222,10 +208,9 @@ def _double_parts(
             frame.body.add(c.call("memcpy", to, from_, size_in_bytes(run, dtype)))
 
 
-def add(frame: Frame, op: Any) -> None:
+def add(frame: Frame, op: Any, field: StateMember) -> None:
     """`state.add`: add an integer, wrapping, or rounding in the type of the variable."""
-    dtype = frame.unit.by_state[op.state].type.dtype
-    there, amount = single(frame, op), frame.index(op.amount)
+    dtype, there, amount = field.type.dtype, single(frame, op, field), frame.index(op.amount)
     if dtype.is_float:
         here, known = Ref(c.Prefix("&", there), TensorType(dtype), (), False), amount.number
         by = c.Conversion(dtype.value, amount.value) if known is None else expr.literal(known, dtype)
@@ -241,14 +226,27 @@ def add(frame: Frame, op: Any) -> None:
     frame.body.add(c.AssignStatement(there, c.Conversion(dtype.c, c.Infix(sign, c.Conversion(word.c, there), added))))
 
 
+# What writes an op on a variable of the state.
+WRITERS: dict[type[Op], Callable[[Frame, Any, StateMember], None]] = {
+    state.StateGet: get,
+    state.StateReach: reach,
+    state.StateDouble: double,
+    state.StateSet: set_,
+    state.StateLoad: load,
+    state.StateAdd: add,
+    state.StateStore: store,
+    state.StateFill: fill,
+    state.StateEntry: entry,
+}
+
+
 def member(field: StateMember) -> c.Expression:
     """A variable of the state."""
     return c.Member(STATE, field.member)
 
 
-def single(frame: Frame, op: Any) -> c.Expression:
+def single(frame: Frame, op: Any, field: StateMember) -> c.Expression:
     """The element that an op is about: of a variable that has one, or of a table of scalars."""
-    field = frame.unit.by_state[op.state]
     zeros = [expr.ZERO] * (len(field.storage) - len(op.indices))
     return _part(field, [*map(frame.index, op.indices), *zeros])
 

@@ -217,6 +217,9 @@ class _Writer(Integers):
         else:
             self._compute(op)
 
+    def _in_state(self, op: Any) -> None:
+        persistent.WRITERS[type(op)](self.frame, op, self.frame.unit.by_state[op.state])
+
     def _view(self, op: Any) -> None:
         """The results of an op that moves nothing, where they have no offset known at build."""
         frame, base = self.frame, self.frame.ref(op.operands[0])
@@ -477,13 +480,9 @@ class _Writer(Integers):
 WRITERS: dict[type[Op], Callable[[_Writer, Any], None]] = {
     index.IndexConst: _Writer._index_const,
     index.IndexSize: _Writer._index_size,
-    index.IndexAdd: _Writer._arithmetic,
-    index.IndexSub: _Writer._arithmetic,
-    index.IndexMul: _Writer._arithmetic,
-    index.IndexMin: _Writer._least,
-    index.IndexMax: _Writer._least,
-    index.IndexDiv: _Writer._division,
-    index.IndexMod: _Writer._division,
+    **dict.fromkeys((index.IndexAdd, index.IndexSub, index.IndexMul), _Writer._arithmetic),
+    **dict.fromkeys((index.IndexMin, index.IndexMax), _Writer._least),
+    **dict.fromkeys((index.IndexDiv, index.IndexMod), _Writer._division),
     index.IndexLoad: _Writer._index_load,
     index.IndexEnd: _Writer._end,
     index.IndexWhen: _Writer._when,
@@ -492,28 +491,19 @@ WRITERS: dict[type[Op], Callable[[_Writer, Any], None]] = {
     index.CheckRange: _Writer._check_range,
     index.CheckIds: _Writer._check_ids,
     index.AssertShape: _Writer._assert_shape,
-    state.StateGet: lambda w, op: persistent.get(w.frame, op),
-    state.StateReach: lambda w, op: persistent.reach(w.frame, op),
-    state.StateDouble: lambda w, op: persistent.double(w.frame, op),
-    state.StateSet: lambda w, op: persistent.set_(w.frame, op),
-    state.StateLoad: lambda w, op: persistent.load(w.frame, op),
-    state.StateAdd: lambda w, op: persistent.add(w.frame, op),
-    state.StateStore: lambda w, op: persistent.store(w.frame, op),
-    state.StateFill: lambda w, op: persistent.fill(w.frame, op),
-    state.StateEntry: lambda w, op: persistent.entry(w.frame, op),
+    **dict.fromkeys(persistent.WRITERS, _Writer._in_state),
     Exchange: _Writer._exchange,
     control.For: _Writer._for,
     control.If: _Writer._if,
     control.CheckIterations: _Writer._check_iterations,
     control.Parallel: _Writer._parallel,
     control.Return: _Writer._return,
-    control.Barrier: lambda w, op: None,
+    **dict.fromkeys((control.Barrier, control.Yield), lambda w, op: None),  # the op around a yield hands its values on
     Copy: _Writer._copy,
     Fused: _Writer._fused,
     Concat: _Writer._concat,
     Insert: _Writer._insert,
     PartEntry: _Writer._part_entry,
-    control.Yield: lambda w, op: None,  # the op around it hands its values on
 }
 
 
