@@ -37,8 +37,7 @@ class StateMember:
 
     @property
     def type(self) -> StateType:
-        found: StateType = self.op.type
-        return found
+        return self.op.type
 
     @cached_property
     def strides(self) -> tuple[int, ...]:

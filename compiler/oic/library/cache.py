@@ -69,8 +69,7 @@ class Cache:
                 return None
             _second_name(file, to)
             os.utime(entry / "entry.json")
-            notes: dict[str, Any] = found["notes"]
-            return notes
+            return found["notes"]
         except (OSError, ValueError, KeyError, TypeError):
             with suppress(OSError):
                 to.unlink(missing_ok=True)

@@ -16,9 +16,7 @@ VERSION = 2  # of the format
 SPACES = ("state", "entry", "arena", "weights", "input", "output")
 
 
-def memory_json(
-    unit: Unit, found: MemoryMap, figures: Figures | None, files: Sequence[str], fingerprint: str
-) -> str:
+def memory_json(unit: Unit, found: MemoryMap, figures: Figures | None, files: Sequence[str], fingerprint: str) -> str:
     """The memory map of a planned module; the compiler's figures where there are some.
 
     found         the map
@@ -27,15 +25,9 @@ def memory_json(
     """
     plan = unit.module.memory
     content = {
-        "graph": unit.module.name,
-        "version": VERSION,
-        "files": list(files),
-        "fingerprint": fingerprint,
-        "state_bytes": plan.state_bytes,
-        "weights_bytes": unit.weights_bytes,
-        "arena": unit.arena_bytes,
-        "arena_bytes": plan.arena_bytes,
-        "arena_lower_bound": plan.lower_bound,
+        "graph": unit.module.name, "version": VERSION, "files": list(files), "fingerprint": fingerprint,
+        "state_bytes": plan.state_bytes, "weights_bytes": unit.weights_bytes, "arena": unit.arena_bytes,
+        "arena_bytes": plan.arena_bytes, "arena_lower_bound": plan.lower_bound,
         "compiled": figures.to_json() if figures is not None else None,
         "spaces": {space: [_buffer(b, found) for b in plan.space(space)] for space in SPACES},
         "values": [vars(v) for v in found.values],
@@ -43,7 +35,7 @@ def memory_json(
         "functions": {o.function: _order(o) for o in found.orders},
         "state": [_variable(unit, field) for field in unit.fields.values()],
         "weights": [_constant(unit, op) for op in unit.module.constants()],
-    }
+    }  # fmt: skip
     return _text(content) + "\n"
 
 
@@ -73,59 +65,36 @@ def _order(order: Order) -> dict[str, Any]:
     return vars(order) | {"lines": list(order.lines), "spans": [vars(span) for span in order.spans]}
 
 
-def _buffer(buffer: Buffer, found: MemoryMap) -> dict[str, Any]:
+def _buffer(b: Buffer, found: MemoryMap) -> dict[str, Any]:
     return {
-        "name": buffer.name,
-        "offset": buffer.offset,
-        "bytes": buffer.nbytes,
-        "function": buffer.function,
-        "start": buffer.start,
-        "end": buffer.end,
-        "line": buffer.line,
-        "kind": found.kind(buffer),
-        "values": [v.name for v in found.of(buffer)],
-        "reason": buffer.reason,
-    }
+        "name": b.name, "offset": b.offset, "bytes": b.nbytes,
+        "function": b.function, "start": b.start, "end": b.end, "line": b.line,
+        "kind": found.kind(b), "values": [v.name for v in found.of(b)], "reason": b.reason,
+    }  # fmt: skip
 
 
 def _variable(unit: Unit, field: StateMember) -> dict[str, Any]:
     """A persistent variable, or a count kept beside one."""
     type_, symbol = field.type, field.op.symbol
-    grows = growing(type_)
     return {
-        "name": symbol,
-        "member": field.member,
-        "type": str(type_),
-        "dtype": str(type_.dtype),
-        "offset": field.offset,
-        "bytes": field.nbytes,
-        "line": field.op.span.line if field.op.span else 0,
-        "shape": list(type_.capacity_shape),
-        "strides": list(field.strides),
-        "ring": type_.ring,
+        "name": symbol, "member": field.member, "type": str(type_), "dtype": str(type_.dtype),
+        "offset": field.offset, "bytes": field.nbytes, "line": field.op.span.line if field.op.span else 0,
+        "shape": list(type_.capacity_shape), "strides": list(field.strides), "ring": type_.ring,
         "indices": [
             {
-                "name": i.name,
-                "capacity": i.capacity,
-                "bound": "fixed" if i.fixed else "reserved" if i.reserved else "given",
-                "grows": i in grows,
+                "name": i.name, "capacity": i.capacity,
+                "bound": "fixed" if i.fixed else "reserved" if i.reserved else "given", "grows": i in growing(type_),
                 "count": f"{symbol}.{i.name}" if f"{symbol}.{i.name}" in unit.fields else None,
             }
             for i in (*type_.table, *type_.auto)
         ],
-    }
+    }  # fmt: skip
 
 
 def _constant(unit: Unit, op: Constant) -> dict[str, Any]:
     buffer, type_ = unit.weights[op.symbol], op.result.tensor
     return {
-        "name": op.symbol,
-        "type": str(type_),
-        "dtype": str(type_.dtype),
-        "encoding": type_.encoding,
-        "offset": buffer.offset,
-        "bytes": buffer.nbytes,
-        "line": op.span.line if op.span else 0,
-        "shape": list(type_.maximum),
-        "parts": [{"name": name, "line": line} for name, line in op.parts.items()],
-    }
+        "name": op.symbol, "type": str(type_), "dtype": str(type_.dtype), "encoding": type_.encoding,
+        "offset": buffer.offset, "bytes": buffer.nbytes, "line": op.span.line if op.span else 0,
+        "shape": list(type_.maximum), "parts": [{"name": name, "line": line} for name, line in op.parts.items()],
+    }  # fmt: skip

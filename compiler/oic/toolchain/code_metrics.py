@@ -34,22 +34,16 @@ class Figures:
     @classmethod
     def of_json(cls, found: Mapping[str, Any]) -> Figures:
         """What `to_json` gave."""
-        stacks = (
-            StackUse(name, s["bytes"], tuple(s["externals"]), tuple(s["path"])) for name, s in found["stack"].items()
-        )
-        return cls(found["compiler"], tuple(stacks), found["stack_missing"], found["code_bytes"])
+        each = found["stack"].items()
+        stacks = tuple(StackUse(name, s["bytes"], tuple(s["externals"]), tuple(s["path"])) for name, s in each)
+        return cls(found["compiler"], stacks, found["stack_missing"], found["code_bytes"])
 
     def to_json(self) -> dict[str, Any]:
         """For the memory map."""
-        return {
-            "compiler": self.compiler,
-            "code_bytes": self.code_bytes,
-            "stack": {
-                s.function: {"bytes": s.nbytes, "path": list(s.path), "externals": list(s.externals)}
-                for s in self.stacks
-            },
-            "stack_missing": self.missing,
-        }
+        each = ((s.function, list(s.path), list(s.externals), s.nbytes) for s in self.stacks)
+        stack = {name: {"bytes": n, "path": path, "externals": others} for name, path, others, n in each}
+        about = {"compiler": self.compiler, "code_bytes": self.code_bytes}
+        return about | {"stack": stack, "stack_missing": self.missing}
 
 
 def table(rows: list[tuple[str, int | None, str]], figures: Figures | None) -> tuple[str, ...]:
