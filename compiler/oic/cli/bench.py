@@ -16,7 +16,6 @@ from oic.driver import Program, interface_of
 from oic.library.emit import with_times
 from oic.profile.limits import Prober
 from oic.profile.measure import MeasuredStatement, Profile, bench_inputs, measured
-from oic.report.html import LineTime
 from oic.session.synthesizer import CompiledExecutor
 
 WIDE = 120  # columns of a table that is not for a terminal
@@ -38,10 +37,7 @@ def measure(
         found = measured(executor, entry, given, steps, limits, prober.clock(), advance, after)
     if folder is not None:
         assert maker.library is not None
-        # A row each, at the last of the lines that are computed together.
-        rows = [LineTime(s.lines, s.seconds, s.read + s.written, s.operations, s.share(limits))
-                for s in found.statements if s.lines]  # fmt: skip
-        with_times(maker.library.files, rows)
+        with_times(maker.library.files, [s.to_json(limits) for s in found.statements if s.lines])
     return found
 
 

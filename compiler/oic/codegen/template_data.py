@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from copy import copy
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -38,21 +37,8 @@ _WRITTEN = {  # what the templates put into functions that every library has
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Macro:
-    """`#define name value`, and a comment after it."""
-
-    name: str
-    value: str
-    note: str
-
-
-@dataclass(frozen=True)
-class Struct:
-    """A structure: the lines of its members."""
-
-    name: str
-    lines: tuple[str, ...]
+Macro = tuple[str, str, str]
+"""`#define name value`, and a comment after it."""
 
 
 class Prototype:
@@ -71,48 +57,24 @@ class Prototype:
         self.opens, self.returns = parameters[-1].name == "build", result != "void"
 
 
-@dataclass(frozen=True)
-class SetFile:
-    """The source of one of several instruction sets, and the flags it is compiled with."""
-
-    name: str
-    source: str
-    flags: str
-
-
-@dataclass(frozen=True)
-class Truncated:
-    """The counter that positions are taken back of, as a member of the state; its type, its start and its name.
-
-    lines  what goes back with it, so many tables
-    """
-
-    member: str
-    type: str
-    first: int
-    name: str
-    tables: int
-    lines: tuple[str, ...]
-
-
 class EntryData:
     """One function a caller steps with, and its two structures."""
 
     def __init__(self, unit: Unit, func: Any) -> None:
-        self.face, named = signature(unit, func), unit.names.entries[func.symbol]
+        self.face, self.names = signature(unit, func), unit.names.entries[func.symbol]
         self.place = unit.place(func.symbol) if unit.profiled else 0
         written, self.tasks = function_body(unit, func)
         self.lines = c_print.lines(written.statements)
         takes = (
             Declare(Pointer(f"{unit.name}_session"), "s"),
-            Declare(Pointer(named.inputs, const=True), "in"),
-            Declare(Pointer(named.outputs), "out"),
+            Declare(Pointer(self.names.inputs, const=True), "in"),
+            Declare(Pointer(self.names.outputs), "out"),
         )
         body = unit.names.scope.unique(f"{self.face.function}_body")
         self.prototype = Prototype("oic_status", self.face.function, *takes)
         self.body = Prototype("oic_status", body, *takes, static=True)
-        self.inputs = _struct(named.inputs, _input_members(self.face))
-        self.outputs = _struct(named.outputs, _output_members(self.face))
+        self.inputs = c_print.members(_input_members(self.face))
+        self.outputs = c_print.members(_output_members(self.face))
 
 
 class TemplateData:
@@ -120,7 +82,7 @@ class TemplateData:
 
     threads      that `<name>_open` lets a step run on
     weights      fingerprint of the blob
-    fingerprint  of the build; still to be found
+    fingerprint  of the build, which is found when all else is known
     api          functions that callers see, beside the entries
     lines        of functions that every library has, by what `_WRITTEN` calls them
     dispatched   functions of the API of a library with several instruction sets, and that of each set
@@ -131,7 +93,7 @@ class TemplateData:
         self.unit, self.target = unit, target
         self.name, self.macro = unit.name, unit.macro
         self.fingerprint = _uint64(0)
-        self.source = _source_name(module)
+        self.source = source_name(module)
         self.entries = [EntryData(unit, func) for func in module.functions()]
 
         self.weights_array = weights_array and bool(unit.weights)
@@ -143,17 +105,19 @@ class TemplateData:
         self.memory_table = _memory_table(unit, self.weights_array)
         self.macros = _macros(unit, self.entries, target.numerics, threads if self.pooled else 0, weights)
 
-        self.state = _struct(f"{unit.name}_state", _state_members(unit))
-        self.session = _struct(f"{unit.name}_session", _session_members(unit, several=bool(sets)))
-        self.memory = _struct(f"{unit.name}_memory", MEMORY)
+        self.state = c_print.members(_state_members(unit))
+        self.session = c_print.members(_session_members(unit, several=bool(sets)))
+        self.memory = c_print.members(MEMORY)
         self.lines = {name: c_print.lines(write(unit)) for name, write in _WRITTEN.items()}
         self.reset_refuses = bool(lifecycle.walked_counts(unit))
         self.saved_lines = c_print.lines(lifecycle.saved(unit), 0)
-        self.truncated = _truncated(unit)
+        self.truncation = module.truncation
+        self.counter = None if self.truncation.reason else unit.fields[self.truncation.counter]
+        self.truncated = c_print.lines(lifecycle.truncated(unit), 0) if self.counter else []
         self.not_truncated = _not_truncated(unit)
 
         self.prototypes = _prototypes(unit.name)
-        hidden = {"attach", *([] if self.truncated else ["truncate"]), *([] if target.hosted else ["open", "close"])}
+        hidden = {"attach", *([] if self.counter else ["truncate"]), *([] if target.hosted else ["open", "close"])}
         self.api = [f for name, f in self.prototypes.items() if name not in hidden]
         steps = [entry.prototype for entry in self.entries]
         self.dispatched = [
@@ -161,15 +125,14 @@ class TemplateData:
             for f in (self.api[0], *steps, *self.api[1:])
             if sets
         ]
-        self.sets = [SetFile(s.name, f"{unit.name}.{s.name}.c", " ".join(s.flags)) for s in sets]
-        self.set_count = len(sets)
+        self.sets, self.set_count = sets, len(sets)
         self.set_names = "{" + ", ".join(f'"{s.name}"' for s in sets) + "}"
         self.set_features = "{" + ", ".join(s.has for s in sets) + "}"
 
         # What comes of the code that was written: this is known only now.
         self.included = sorted(PurePosixPath(header).name for header in unit.headers)  # they lie in one folder
         self.instances = sorted(unit.instances)
-        code = [f"{unit.name}.dispatch.c", *(s.source for s in self.sets)] if sets else [f"{unit.name}.c"]
+        code = [f"{unit.name}.dispatch.c", *(f"{unit.name}.{s.name}.c" for s in sets)] if sets else [f"{unit.name}.c"]
         sources = [*code, *([f"{unit.name}.weights.c"] if self.weights_array else [])]
         self.sources = " ".join(sources)
         self.objects = " ".join(s.removesuffix(".c") + ".o" for s in sources)
@@ -186,12 +149,9 @@ class TemplateData:
         self.thread_flags = " -pthread" if self.pooled else ""
 
 
-def with_fingerprint(m: TemplateData, texts: Iterable[str]) -> TemplateData:
-    """The view with the fingerprint of a build that gives these texts."""
-    found = copy(m)
-    digest = hashlib.sha256("\0".join(texts).encode()).digest()
-    found.fingerprint = _uint64(int.from_bytes(digest[:8], "little"))
-    return found
+def fingerprint(texts: Iterable[str]) -> str:
+    """The fingerprint of a build that gives these texts."""
+    return _uint64(int.from_bytes(hashlib.sha256("\0".join(texts).encode()).digest()[:8], "little"))
 
 
 def with_figures(m: TemplateData, figures: Figures) -> TemplateData:
@@ -200,12 +160,8 @@ def with_figures(m: TemplateData, figures: Figures) -> TemplateData:
     found.memory_table, found.macros = _memory_table(m.unit, m.weights_array, figures), list(m.macros)
     for stack in figures.stacks:
         what = "thread" if stack.function == THREAD else stack.function.removeprefix(f"{m.name}_").removesuffix("_as")
-        found.macros.append(Macro(names.unique(f"{m.macro}_{what.upper()}_STACK_BYTES"), str(stack.nbytes), ""))
+        found.macros.append((names.unique(f"{m.macro}_{what.upper()}_STACK_BYTES"), str(stack.nbytes), ""))
     return found
-
-
-def _struct(name: str, members: Sequence[Declare]) -> Struct:
-    return Struct(name, tuple(c_print.members(members)))
 
 
 MEMORY = [
@@ -235,27 +191,17 @@ def _prototypes(n: str) -> dict[str, Prototype]:
     }
 
 
-def _truncated(unit: Unit) -> Truncated | None:
-    """What positions are taken back of, if they can be."""
-    found = unit.module.truncation
-    if found.reason:
-        return None
-    field = unit.fields[found.counter]
-    lines = tuple(c_print.lines(lifecycle.truncated(unit), 0))
-    return Truncated(field.member, field.type.dtype.c, found.first, found.counter, len(found.tables), lines)
-
-
-def _source_name(module: Module) -> str:
+def source_name(module: Module) -> str:
+    """The file of the source, without its folder."""
     name = module.source.name if module.source else f"{module.name}.oi"
     return name.replace("\\", "/").rpartition("/")[2].replace("*/", "")
 
 
-def _not_truncated(unit: Unit) -> tuple[str, ...]:
+def _not_truncated(unit: Unit) -> list[str]:
     """A comment that says why positions are not taken back, if there is a state."""
-    reason = unit.module.truncation.reason
-    if not reason or not any(unit.module.states()):
-        return ()
-    return tuple(textwrap.wrap(f"/* There is no {unit.name}_truncate: {reason}. */", 108, subsequent_indent="   "))
+    reason = unit.module.truncation.reason if unit.fields else ""
+    comment = f"/* There is no {unit.name}_truncate: {reason}. */" if reason else ""
+    return textwrap.wrap(comment, 108, subsequent_indent="   ")
 
 
 # ---------------------------------------------------------------- the header's table and macros
@@ -276,9 +222,9 @@ def _macros(unit: Unit, entries: list[EntryData], numerics: str, threads: int, w
     form, align = saved_form(unit.module), unit.module.memory.align
 
     def macro(name: str, value: str, note: str = "") -> Macro:
-        return Macro(unit.names.define(name), value, f" /* {note} */" if note else "")
+        return unit.names.define(name), value, f" /* {note} */" if note else ""
 
-    found: list[Macro] = [
+    found = [
         macro("ALIGN", str(WIDEST), "of state, arena and weights" + f"; {ALIGN} is faster" * (align > WIDEST)),
         macro("STATE_BYTES", _size(unit.state_bytes)),
         macro("ARENA_BYTES", _size(unit.arena_bytes)),
@@ -297,8 +243,8 @@ def _macros(unit: Unit, entries: list[EntryData], numerics: str, threads: int, w
         for output in entry.face.outputs:
             nbytes = output.type.nbytes
             found.append(macro(f"{prefix}_{output.member.upper()}_BYTES", _size(nbytes), f"output {output.name}"))
-    width = max(len(m.name) + len(m.value) for m in found if m.note)
-    return [Macro(m.name, f"{m.value:<{width - len(m.name)}}" if m.note else m.value, m.note) for m in found]
+    width = max(len(name) + len(value) for name, value, note in found if note)
+    return [(name, f"{value:<{width - len(name)}}" if note else value, note) for name, value, note in found]
 
 
 def _uint64(number: int) -> str:

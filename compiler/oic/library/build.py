@@ -54,9 +54,7 @@ class Library:
         return opened.encode() if os.path.exists(opened) else os.fsencode(self.weights.name)
 
 
-def build(
-    spec: LibrarySpec, out_dir: str | Path, cache: Cache | None = None, told: Told = unheard
-) -> Library:
+def build(spec: LibrarySpec, out_dir: str | Path, cache: Cache | None = None, told: Told = unheard) -> Library:
     """Write a C library, compile and load it, and put all of it into a folder.
 
     The folder keeps what it had until all that has succeeded, and is then switched at once.
@@ -64,11 +62,8 @@ def build(
     `target-not-here` for a target that has no shared libraries, `load-failed`.
     """
     if not spec.target.hosted:
-        raise fail(
-            "target-not-here",
-            f"code for the target '{spec.target.name}' cannot be loaded into this process",
-            hint="the targets 'host' and 'portable' can",
-        )
+        message = f"code for the target '{spec.target.name}' cannot be loaded into this process"
+        raise fail("target-not-here", message, hint="the targets 'host' and 'portable' can")
     with staged(out_dir) as stage:
         files = write(spec, stage.new, cache, told)
         files, path = compile_library(files, stage.shown, cache, told)
@@ -113,9 +108,7 @@ class _Compilation:
         _require_room(files, self.compiler, self.flags)
 
 
-def compile_library(
-    files: Files, shown: Path, cache: Cache | None = None, told: Told = unheard
-) -> tuple[Files, Path]:
+def compile_library(files: Files, shown: Path, cache: Cache | None = None, told: Told = unheard) -> tuple[Files, Path]:
     """Compile to `lib<name>.so` beside the files; these, now with figures, and the library.
 
     shown   the folder to name where compilation fails
@@ -206,18 +199,13 @@ def _require_room(files: Files, compiler: list[str], flags: list[str]) -> None:
     """Refuse indices without a bound for a machine that has no address space to reserve for them."""
     if macros((*compiler, *flags)).get("__SIZEOF_POINTER__", "8") == "8":
         return
-    found = [
-        Diagnostic(
-            "capacity-unknown",
-            f"nothing bounds index '{index.name}' of '{op.symbol}', and {compiler[0]} compiles for a machine "
-            "without address space to reserve",
-            op.span,
-            hint=f"--max {op.symbol}.{index.name}=N, or @fixed({index.name}=N)",
-        )
-        for op in files.unit.module.states()
-        for index in (*op.type.table, *op.type.auto)
-        if index.reserved and op.limit is None
-    ]
+    found = []
+    for op in files.unit.module.states():
+        for name in (i.name for i in (*op.type.table, *op.type.auto) if i.reserved and op.limit is None):
+            message = (f"nothing bounds index '{name}' of '{op.symbol}', and {compiler[0]} compiles for a machine "
+                       "without address space to reserve")  # fmt: skip
+            hint = f"--max {op.symbol}.{name}=N, or @fixed({name}=N)"
+            found.append(Diagnostic("capacity-unknown", message, op.span, hint=hint))
     if found:
         raise OicError(found)
 

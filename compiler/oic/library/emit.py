@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
@@ -24,7 +25,7 @@ from oic.library.cache import Cache, code_of, key_of
 from oic.library.publish import Stage, staged
 from oic.memory.map import memory_map
 from oic.operators.late import LatePlace, late_places
-from oic.report.html import LineTime, report
+from oic.report.html import Measured, report
 from oic.report.map_json import memory_json
 from oic.resources import runtime_dir, templates_dir
 from oic.toolchain.code_metrics import Figures
@@ -106,9 +107,7 @@ def published(files: Files, stage: Stage) -> Files:
 
 
 @uncollected()
-def write(
-    spec: LibrarySpec, folder: Path, cache: Cache | None = None, told: weights.Told = weights.unheard
-) -> Files:
+def write(spec: LibrarySpec, folder: Path, cache: Cache | None = None, told: weights.Told = weights.unheard) -> Files:
     """Write a library, as `emit` does, to a folder that exists.  Raises OSError, OicError as `emit`.
 
     cache  of weights that were packed before
@@ -116,15 +115,13 @@ def write(
     """
     module, array = spec.module, spec.weights_as == "array"
     check_library_name(module.name if spec.name is None else spec.name)
-    unit, fingerprint, arrays = Unit(module, name=spec.name, profiled=spec.profiled), 0, {}
+    unit, fingerprint, blob = Unit(module, name=spec.name, profiled=spec.profiled), 0, io.BytesIO()
     if unit.weights and array:
-        blob = io.BytesIO()
         fingerprint = weights.write(module, blob)
-        arrays = {f"{unit.name}.weights.c": blob.getvalue()}
     elif unit.weights:
         fingerprint = _blob(module, folder / f"{unit.name}.weights", cache, told)
     m = view.TemplateData(unit, spec.target, array, spec.threads, fingerprint)
-    return _write_code(m, unit, spec.target, folder, arrays)
+    return _write_code(m, folder, blob.getvalue() if m.weights_array else None)
 
 
 PACKED_BY = (
@@ -136,36 +133,36 @@ PACKED_BY = (
 def _blob(module: Module, path: Path, cache: Cache | None, told: weights.Told) -> int:
     """Write the blob, or take one that was packed before; its fingerprint."""
     key = key_of("weights", code_of(*PACKED_BY), weights.contents(module)) if cache else ""
-    if cache is not None and cache.get(key, path) is not None:
-        with path.open("rb") as file:
-            return weights.fingerprint_of(file)
+    if cache is not None and (notes := cache.get(key, path)) is not None:
+        return notes["fingerprint"]
     with path.open("wb") as file:
         fingerprint = weights.write(module, file, told)
     if cache is not None:
-        cache.put(key, path, {})
+        cache.put(key, path, {"fingerprint": fingerprint})
     return fingerprint
 
 
 def write_code(module: Module, target: Target, threads: int, folder: Path) -> Files:
     """Write the library of a PLANNED module without its weights, to be measured.  Raises OSError."""
     unit = Unit(module, name=name_in_private(module.name))
-    return _write_code(view.TemplateData(unit, target, False, threads), unit, target, folder, {})
+    return _write_code(view.TemplateData(unit, target, False, threads), folder)
 
 
-def _write_code(
-    m: view.TemplateData, unit: Unit, target: Target, folder: Path, arrays: Mapping[str, bytes]
-) -> Files:
+def _write_code(m: view.TemplateData, folder: Path, array: bytes | None = None) -> Files:
     """Write all but the blob.
 
-    arrays   what is written as a C array, by the name of its file
+    array   what is written as a C array instead
     """
-    module = unit.module
+    module = m.unit.module
     assert module.stage == "planned", f"a module at the stage {module.stage} is not ready for C"
-    m = view.with_fingerprint(m, _texts(m).values())
-    texts = _texts(m) | {name: _weights_source(m, data) for name, data in arrays.items()}
+    m.fingerprint = view.fingerprint(_texts(m).values())
+    texts = _texts(m)
+    if array is not None:
+        rows = [", ".join(map(str, array[i : i + 24])) + "," for i in range(0, len(array), 24)]
+        texts[f"{m.name}.weights.c"] = _rendered("weights.c.j2", m=m, rows=rows)
     names = [*texts, f"{m.name}.memory.json", f"{m.name}.report.html"]
     names += [f"{m.name}.weights"] if m.maps_weights else []
-    files = Files(unit.name, folder, tuple(names), unit, m, target, tuple(late_places(module)))
+    files = Files(m.name, folder, tuple(names), m.unit, m, m.target, tuple(late_places(module)))
     _write(texts | _described(files), folder)
     return files
 
@@ -174,12 +171,12 @@ def with_figures(files: Files, figures: Figures) -> Files:
     """Write the files that say what was built once more, now that the code is compiled.  Raises OSError."""
     m = view.with_figures(files.model, figures)
     found = replace(files, model=m, figures=figures)
-    _write({f"{m.name}.h": _header(m), **_described(found)}, files.folder)
+    _write({f"{m.name}.h": _rendered("model.h.j2", m=m), **_described(found)}, files.folder)
     return found
 
 
-def with_times(files: Files, times: Sequence[LineTime]) -> None:
-    """Write the report once more, with the times of source lines.  Raises OicError `output-folder`."""
+def with_times(files: Files, times: Sequence[Measured]) -> None:
+    """Write the report once more, with what was measured of source lines.  Raises OicError `output-folder`."""
     path = files.folder / f"{files.name}.report.html"
     try:
         path.write_text(_described(files, times)[path.name], encoding="utf-8", newline="\n")
@@ -189,20 +186,11 @@ def with_times(files: Files, times: Sequence[LineTime]) -> None:
 
 def render(m: view.TemplateData) -> dict[str, str]:
     """The text files that come from templates, by name."""
-    files = {
-        f"{m.name}.c": "model.c.j2",
-        "CMakeLists.txt": "CMakeLists.txt.j2",
-        "Makefile": "Makefile.j2",
-    }
+    files = {f"{m.name}.h": "model.h.j2", f"{m.name}.c": "model.c.j2"}
+    files |= {"CMakeLists.txt": "CMakeLists.txt.j2", "Makefile": "Makefile.j2"}
     files |= {f"{m.name}.dispatch.c": "dispatch.c.j2"} if m.sets else {}
-    texts = {name: _environment().get_template(template).render(m=m) for name, template in files.items()}
-    for one in m.sets:
-        texts[one.source] = _environment().get_template("instruction_set.c.j2").render(m=m, set=one)
-    return {f"{m.name}.h": _header(m), **texts}
-
-
-def _header(m: view.TemplateData) -> str:
-    return _environment().get_template("model.h.j2").render(m=m)
+    sets = {f"{m.name}.{s.name}.c": _rendered("instruction_set.c.j2", m=m, set=s) for s in m.sets}
+    return {name: _rendered(template, m=m) for name, template in files.items()} | sets
 
 
 INCLUDED = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
@@ -235,12 +223,11 @@ def _runtime_header(folder: Path, name: str) -> str:
     return re.sub(r"(OIC_RUNTIME_VERSION(?: !=)?) 0\b", rf"\1 0x{number}", text)
 
 
-def _described(files: Files, times: Sequence[LineTime] = ()) -> dict[str, str]:
+def _described(files: Files, times: Sequence[Measured] = ()) -> dict[str, str]:
     """The memory map, for tools and for people; for them with the times of source lines, where they were measured."""
     late = [f"{where(span) if span else '?'} ({name})" for span, name in files.late_checks]
     found = memory_map(files.unit.module)
-    made = report(files.unit.module, found, late, files.figures, times)
-    page = _environment().get_template("report.html.j2").render(made)
+    page = _rendered("report.html.j2", **report(files.unit.module, found, late, files.figures, times))
     table = memory_json(files.unit, found, files.figures, files.names, files.model.fingerprint)
     return {f"{files.name}.memory.json": table, f"{files.name}.report.html": page}
 
@@ -264,19 +251,15 @@ def _write(texts: dict[str, str], folder: Path) -> None:
         path.write_text(text, encoding="utf-8", newline="\n")
 
 
-def _weights_source(m: view.TemplateData, data: bytes) -> str:
-    rows = [", ".join(map(str, data[i : i + 24])) + "," for i in range(0, len(data), 24)]
-    return _environment().get_template("weights.c.j2").render(m=m, rows=rows)
+def _rendered(template: str, **context: Any) -> str:
+    return _environment().get_template(template).render(context)
 
 
 @cache
 def _environment() -> Environment:
     return Environment(
-        loader=FileSystemLoader(templates_dir()),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
+        loader=FileSystemLoader(templates_dir()), undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
         autoescape=select_autoescape(["html.j2"]),
         finalize=lambda value: f"{value:.1f}" if isinstance(value, float) else value,
-    )
+    )  # fmt: skip

@@ -10,18 +10,19 @@ weights.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+from oic.codegen.template_data import source_name
 from oic.diagnostics import Source, cut
 from oic.ir.grouping import by_key
 from oic.ir.module import Buffer, Module, Plan
 from oic.ir.types import StateType
 from oic.memory.layout import arena_bytes
 from oic.memory.map import KINDS, MemoryMap, Order, Placed, PositionRange, growing
-from oic.toolchain.code_metrics import Figures
+from oic.toolchain.code_metrics import Figures, beside
 
 WIDTH, HEIGHT = 900, 340  # of a drawing without its margins, in pixels
 BAR = 150  # width of a bar of state or weights
@@ -72,22 +73,12 @@ class Drawing:
     left: int = LEFT
 
 
-@dataclass(frozen=True)
-class LineTime:
-    """What was measured of the statements on some lines that are computed together, for one step.
-
-    roofline   the time that its bytes or operations take at least, over its time
-    """
-
-    lines: tuple[int, ...]
-    seconds: float
-    nbytes: float
-    operations: float
-    roofline: float
+Measured = Mapping[str, Any]
+"""What was measured of the statements on some lines that are computed together, as `oic bench --json` has it."""
 
 
 def report(
-    module: Module, found: MemoryMap, late_checks: list[str], figures: Figures | None, times: Sequence[LineTime] = ()
+    module: Module, found: MemoryMap, late_checks: list[str], figures: Figures | None, times: Sequence[Measured] = ()
 ) -> dict[str, Any]:
     """All that the template names, for a planned module, of which `found` is the map; `figures` where it was compiled.
 
@@ -99,10 +90,10 @@ def report(
     own = by_key((b.function, b) for b in plan.buffers)
     return {
         "name": module.name,
-        "source": module.source.name.replace("\\", "/").rpartition("/")[2] if module.source else module.name,
+        "source": source_name(module),
         "totals": _totals(plan, arena_bytes(module), figures),
         "figures": figures,
-        "stacks": [(s.function, f"{s.nbytes:,}", _beside(s.externals)) for s in figures.stacks] if figures else [],
+        "stacks": [(s.function, f"{s.nbytes:,}", beside(s)) for s in figures.stacks] if figures else [],
         "kinds": _legend(found, buffers, shown),
         "arenas": [_arena(plan, o, own.get(o.function, []), found, module.source) for o in found.orders],
         "bars": [*_states(module), *_weights(module)],
@@ -113,19 +104,20 @@ def report(
     }
 
 
-def _timed(module: Module, times: Sequence[LineTime]) -> Iterator[tuple[int, str, str, tuple[str, ...]]]:
+def _timed(module: Module, times: Sequence[Measured]) -> Iterator[tuple[int, str, str, tuple[str, ...]]]:
     """The lines of the source from the first that was measured to the last: number, bar, text, and what was measured.
 
     What several lines do together is shown at the last of them.
     """
     if not times or module.source is None:
         return
-    at = by_key((max(time.lines), time) for time in times)
-    whole = sum(time.seconds for time in times)
-    for number in range(min(min(t.lines) for t in times), max(at) + 1):
+    at = by_key((max(time["lines"]), time) for time in times)
+    whole = sum(time["seconds"] for time in times)
+    for number in range(min(min(t["lines"]) for t in times), max(at) + 1):
         here = at.get(number, [])
-        seconds, nbytes, operations = (sum(getattr(t, n) for t in here) for n in ("seconds", "nbytes", "operations"))
-        best = sum(t.roofline * t.seconds for t in here) / seconds if seconds else 0.0
+        seconds, operations = (sum(t[name] for t in here) for name in ("seconds", "operations"))
+        nbytes = sum(t["read"] + t["written"] for t in here)
+        best = sum(t["roofline"] * t["seconds"] for t in here) / seconds if seconds else 0.0
         share = f"{100 * seconds / whole if whole else 0.0:.1f}"
         million = (f"{n / 1e6:,.2f}" for n in (nbytes, operations))
         cells = (f"{seconds * 1e6:,.1f}", f"{share} %", *million, f"{best:.2f}") if here else ("",) * 5
@@ -151,10 +143,6 @@ def _totals(plan: Plan, arena: int, figures: Figures | None) -> list[tuple[str, 
     elif figures is not None:
         rows.append(("stack", "", f"not known: {figures.missing}"))
     return rows
-
-
-def _beside(externals: tuple[str, ...]) -> str:
-    return f"+ {', '.join(externals)}" if externals else ""
 
 
 def _legend(found: MemoryMap, buffers: list[Buffer], values: list[Placed]) -> list[tuple[str, str, str]]:
@@ -301,10 +289,9 @@ def _curve(buffers: list[Buffer], nbytes: int, across: Across, top: float, heigh
 
 def _states(module: Module) -> list[Drawing]:
     """The state; where tables grow, with none, half and all of their entries."""
-    if all(op.type.plain for op in module.states()):
-        return [_state(module, 1.0, "state")]
-    return [_state(module, share, f"state, {word}")
-            for share, word in ((0.0, "empty"), (0.5, "half full"), (1.0, "full"))]  # fmt: skip
+    grows = not all(op.type.plain for op in module.states())
+    shares = {"state, empty": 0.0, "state, half full": 0.5, "state, full": 1.0} if grows else {"state": 1.0}
+    return [_state(module, share, title) for title, share in shares.items()]
 
 
 def _state(module: Module, share: float, title: str) -> Drawing:

@@ -313,8 +313,8 @@ class _Call:
         self.cast, self.void = self.ffi.cast, self.ffi.typeof("void *")
         entry = next(e for e in library.files.model.entries if e.face is face)
         self.function = getattr(library.lib, face.function)
-        self.inputs = self.ffi.new(f"{entry.inputs.name} *")
-        self.outputs = self.ffi.new(f"{entry.outputs.name} *")
+        self.inputs = self.ffi.new(f"{entry.names.inputs} *")
+        self.outputs = self.ffi.new(f"{entry.names.outputs} *")
         self.given = (executor._session, self.inputs, self.outputs)
         self.entry = executor.interface.entries[face.symbol]
         self.axes = [

@@ -63,7 +63,7 @@ def table(rows: list[tuple[str, int | None, str]], figures: Figures | None) -> t
             rows.append(("stack", None, f"not known: {figures.missing}"))
         else:
             rows.append(("stack", None, "the most a call needs in the library; a function outside it comes on top:"))
-            rows += [("  " + _shown(s), s.nbytes, _beside(s)) for s in figures.stacks]
+            rows += [("  " + _shown(s), s.nbytes, beside(s)) for s in figures.stacks]
         notes = textwrap.wrap(f"Code and stack by {figures.compiler}.", 100, break_on_hyphens=False)
     first = max(len("memory"), *(len(what) for what, _, _ in rows))
     width = max(len("bytes"), *(len(f"{n:,}") for _, n, _ in rows if n is not None))
@@ -81,7 +81,7 @@ def _shown(stack: StackUse) -> str:
     return "a thread of the pool" if stack.function == THREAD else stack.function
 
 
-def _beside(stack: StackUse) -> str:
+def beside(stack: StackUse) -> str:
     """What the number leaves out."""
     *most, last = stack.externals or ("",)
     return f"+ {', '.join(most)} or {last}" if most else f"+ {last}" if last else "calls nothing outside"

@@ -66,6 +66,7 @@ class AssemblyFunction:
 
 
 CallGraph = dict[str, AssemblyFunction]
+Names = frozenset[str]
 
 # What compilers define for machines whose calls and stack pointers are found below.
 MACHINES = ("__x86_64__", "__i386__", "__arm__", "__aarch64__", "__riscv")
@@ -83,13 +84,11 @@ def check_machine(macros: Collection[str]) -> None:
 def worst(graph: CallGraph, function: str) -> StackUse:
     """The worst case of a function.  Raises UnknownStack: recursion."""
     taken = frozenset(a for frame in graph.values() for a in frame.addresses) - {THREAD}
-    none: frozenset[str] = frozenset()
-    known: dict[tuple[str, frozenset[str], frozenset[str]], tuple[int, tuple[str, ...]]] = {}
+    none: Names = frozenset()
+    known: dict[tuple[str, Names, Names], tuple[int, tuple[str, ...]]] = {}
     reached: set[str] = set()
 
-    def most(
-        name: str, given: frozenset[str], called: frozenset[str], way: tuple[str, ...]
-    ) -> tuple[int, tuple[str, ...]]:
+    def most(name: str, given: Names, called: Names, way: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
         """Bytes and path of a function; on the way to it addresses were taken, and functions called by theirs."""
         if name in way:
             raise UnknownStack("recursion: " + " calls ".join((*way[way.index(name) :], name)))
