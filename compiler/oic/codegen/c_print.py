@@ -191,14 +191,9 @@ def function(before: str, type_: c.Type, name: str, parameters: Sequence[c.Decla
     return "\n".join(_set(0, [Group(items, opening, ", ", ")")], ""))
 
 
-def member(declaration: c.Declare) -> str:
-    """A declaration without a value: the member of a structure."""
-    return declared(declaration.type, declaration.name, const=declaration.const) + ";"
-
-
 def members(declarations: Sequence[c.Declare]) -> list[str]:
     """The members of a structure, their comments in one column as far as that is not far away."""
-    texts = [member(d) for d in declarations]
+    texts = [f"{_head(d)};" for d in declarations]
     width = max((len(text) for text, d in zip(texts, declarations) if d.note and len(text) <= 48), default=0)
     return [f"{text:<{width}} /* {d.note} */" if d.note else text for text, d in zip(texts, declarations)]
 
@@ -247,14 +242,11 @@ def _statement(to: list[str], statement: c.Statement, depth: int) -> None:
             to += _set(depth, [Group(items, "for (", "; ", ")")], " {")
             _block(to, body, depth + 1)
             _end(to, depth)
-        case c.Enclosed(body):
-            _end(to, depth, "{")
+        case c.Enclosed(body) | c.Once(body):
+            opening, closing = ("{", "}") if isinstance(statement, c.Enclosed) else ("do {", "} while (0);")
+            _end(to, depth, opening)
             _block(to, body, depth + 1)
-            _end(to, depth)
-        case c.Once(body):
-            _end(to, depth, "do {")
-            _block(to, body, depth + 1)
-            _end(to, depth, "} while (0);")
+            _end(to, depth, closing)
 
 
 def _end(to: list[str], depth: int, brace: str = "}") -> None:

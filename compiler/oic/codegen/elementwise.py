@@ -72,7 +72,7 @@ def scalar(frame: Frame, value: Value) -> c.Expression:
     found = immediate(frame, value)
     if found is not None:
         return found
-    ref = frame.ref(value)
+    ref = frame.refs[value]
     return load(ref, ref.start.value)
 
 
@@ -86,7 +86,7 @@ def outermost(frame: Frame, op: Op) -> c.Expression:
     """Iterations of the outermost of the loops of an op, as the two functions here write them."""
     shape = op.results[0].shape
     operands = [_source(frame, v, shape).strides for v in op.operands if v not in frame.indices]
-    sizes, _ = collapse(shape, [*operands, *(frame.ref(r).strides for r in op.results)])
+    sizes, _ = collapse(shape, [*operands, *(frame.refs[r].strides for r in op.results)])
     return frame.dim(sizes[0]).value if sizes else c.integer(1)
 
 
@@ -142,7 +142,7 @@ def _source(frame: Frame, value: Value, shape: tuple[Any, ...]) -> OperandSource
     found = immediate(frame, value)
     if found is not None:
         return OperandSource(None, (0,) * len(shape), found)
-    ref = frame.ref(value)
+    ref = frame.refs[value]
     if ref.type.size == 1:  # a setting may have a higher rank than the result
         return OperandSource(ref, (0,) * len(shape))
     return OperandSource(ref, broadcast_strides(ref, shape))
@@ -152,7 +152,7 @@ def _loops(
     frame: Frame, op: Op, inputs: dict[Value, OperandSource], body: Callable[[ReadElement], list[c.Expression]]
 ) -> None:
     """Loop over the elements of an op's results; operands that stay the same are loaded further out."""
-    results = [frame.ref(result) for result in op.results]
+    results = [frame.refs[result] for result in op.results]
     shape, operands = results[0].type.shape, list(inputs.values())
     arranged = collapse if len(frame.spans) < 2 else plane
     sizes, strides = arranged(shape, [s.strides for s in operands] + [r.strides for r in results])

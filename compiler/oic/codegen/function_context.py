@@ -57,7 +57,7 @@ class Frame:
         self.extents: dict[Extent, c.Expression] = {}
         self.indices: dict[Value, Index] = {}  # what they are called
         self.facts = Facts()
-        self.refs: dict[Value, Ref] = {}
+        self.refs: dict[Value, Ref] = {}  # where tensors lie
         self.scopes: list[dict[tuple[Any, ...], c.Identifier]] = [{}]
         self.entries: dict[str, TensorType] = {}  # boxes that values are computed in
         self.movable: dict[str, c.Identifier] = {}  # variables with the addresses of buffers that exchange them
@@ -103,12 +103,12 @@ class Frame:
         """A check, called with what a refusal says and where it points."""
         self.attempt(c.call(f"oic_{check}", WHY, self.line(op), *args))
 
-    def checked(self, op: Op, hint: str, check: str, *args: c.Expression) -> Index:
-        """An integer that a check gives, or refuses."""
-        name = self.names.unique(hint)
-        self.body.add(c.Declare("int64_t", name))
-        self.refuse(op, check, *args, c.Prefix("&", c.Identifier(name)))
-        return Index(c.Identifier(name))
+    def checked(self, op: Op, hint: str, check: str, *args: c.Expression) -> None:
+        """Give an op its integer, which a check gives or refuses."""
+        name = c.Identifier(self.names.unique(op.result.hint or hint or "at"))
+        self.body.add(c.Declare("int64_t", name.text))
+        self.refuse(op, check, *args, c.Prefix("&", name))
+        self.indices[op.result] = Index(name)
 
     def attempt(self, check: c.Expression) -> None:
         """A call that may refuse the step."""
@@ -128,10 +128,6 @@ class Frame:
 
     # -- tensors ---------------------------------------------------------------
 
-    def ref(self, value: Value) -> Ref:
-        """Where a tensor lies; constants are declared when they are first used."""
-        return self.refs[value]
-
     def place(self, value: Value) -> Ref:
         """Declare the pointer of a value that has an address of its own."""
         place = value.place
@@ -140,16 +136,14 @@ class Frame:
         strides = place.strides if place.strides is not None else dense(type_.shape)
         key = (place.space, place.buffer, place.offset)
         const = place.space in ("input", "weights")
-        if self.moves(value):
-            pointer = self.pointer(value.hint or "t", type_, self.movable[place.buffer], False, str(type_))
-            self.refs[value] = Ref(pointer, type_, strides, False, key=key)
-            return self.refs[value]
-        same = self._declared((*key, type_.stored.c))
-        address = same or self._address(place.space, place.buffer, place.offset, type_)
+        moved, known = self.moves(value), (*key, type_.stored.c)
+        same = None if moved else self._declared(known)
+        address = self.movable[place.buffer] if moved else same or self._address(*key, type_)
         if same is None or self._renamed(same, value):
             note = f"{type_}, in the memory of {same.text}" if same else str(type_)
             address = named = self.pointer(value.hint or "t", type_, address, const, note)
-            self.scopes[-1].setdefault((*key, type_.stored.c), named)
+            if not moved:
+                self.scopes[-1].setdefault(known, named)
         self.refs[value] = Ref(address, type_, strides, const, key=key)
         return self.refs[value]
 

@@ -55,8 +55,7 @@ class Integers:
         if op.checked:
             self._local(op.result, expr.arithmetic(op.sign, left, right))
         else:
-            hint = op.result.hint or "at"
-            self.frame.indices[op.result] = self.frame.checked(op, hint, _function(op), left.value, right.value)
+            self.frame.checked(op, "at", _function(op), left.value, right.value)
 
     def _least(self, op: Any) -> None:
         left, right = self.frame.written(op.left), self.frame.written(op.right)
@@ -77,8 +76,7 @@ class Integers:
         if op.checked:
             self._named(op.result, c.Conversion("int64_t", found), value.hint)
         elif value.dtype.name == "u64":
-            hint = op.result.hint or value.hint or "at"
-            self.frame.indices[op.result] = self.frame.checked(op, hint, "index_of_u64", c.string(value.hint), found)
+            self.frame.checked(op, value.hint, "index_of_u64", c.string(value.hint), found)
         else:
             self._named(op.result, found, value.hint)
 
@@ -122,14 +120,14 @@ class Integers:
         self.frame.extents[op.extent] = self.frame.local(op.extent.name, size, "ptrdiff_t")
 
     def _check_ids(self, op: Any) -> None:
-        ref, bound = self.frame.ref(op.x), self.frame.dim(op.bound)
+        ref, bound = self.frame.refs[op.x], self.frame.dim(op.bound)
         sizes, (strides,) = loops.collapse(ref.type.shape, [ref.strides])
         with loops.Nest(self.frame, sizes) as nest:
             value = loops.load(ref, nest.index(strides, ref.start))
             self.frame.refuse(op, "check_id", c.string(op.variable), value, bound.value)
 
     def _assert_shape(self, op: Any) -> None:
-        base = self.frame.ref(op.x)
+        base = self.frame.refs[op.x]
         for actual, expected in zip(op.x.shape, op.shape, strict=True):
             if actual != expected and not op.checked:
                 sizes = (self.frame.dim(n).value for n in (actual, expected))

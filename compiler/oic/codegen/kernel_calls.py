@@ -83,11 +83,11 @@ def argument(frame: Frame, op: Op, part: Any) -> c.Expression:
         case None:
             return c.NULL
         case Value():
-            return address_of(frame.ref(part))
+            return address_of(frame.refs[part])
         case Out(index):
-            return address_of(frame.ref(op.results[index]))
+            return address_of(frame.refs[op.results[index]])
         case Stride(value, axis):
-            ref = frame.ref(op.results[value.index] if isinstance(value, Out) else value)
+            ref = frame.refs[op.results[value.index] if isinstance(value, Out) else value]
             return frame.dim(ref.strides[axis]).value
         case Deref(value):
             return scalar(frame, value)
@@ -98,7 +98,7 @@ def argument(frame: Frame, op: Op, part: Any) -> c.Expression:
         case Ints(items):
             return _array("ptrdiff_t", [argument(frame, op, i) for i in items])
         case Pointers(values):
-            return _array(c.Pointer("void", const=True), [address_of(frame.ref(v)) for v in values])
+            return _array(c.Pointer("void", const=True), [address_of(frame.refs[v]) for v in values])
         case int() | dims.Expr():
             return frame.dim(part).value
     raise AssertionError(f"{op.name} passes {part!r} to its kernel")

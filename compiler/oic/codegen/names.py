@@ -56,11 +56,8 @@ def check_library_name(name: str) -> None:
         message = f"'{name}' is no name of a C library: it takes letters, digits and '_'"
         raise fail("library-name", message, hint=f"give it a name of its own: --name {_plain(name, 'graph')}")
     if is_header(library_name(name)):
-        raise fail(
-            "library-name",
-            f"the C library of '{name}' would have a header that hides <{library_name(name).lower()}.h>",
-            hint=f"give it a name of its own: --name {name}_net",
-        )
+        message = f"the C library of '{name}' would have a header that hides <{library_name(name).lower()}.h>"
+        raise fail("library-name", message, hint=f"give it a name of its own: --name {name}_net")
 
 
 def name_in_private(name: str) -> str:
@@ -102,10 +99,9 @@ class NameScope:
         """The name before a number was added: `h` of `h_2`."""
         return self._stems.get(name, name)
 
-    def reserve(self, name: str) -> str:
-        """Mark a name as taken."""
-        self._taken.add(name)
-        return name
+    def reserve(self, *names: str) -> None:
+        """Mark names as taken."""
+        self._taken.update(names)
 
     def copy(self) -> NameScope:
         """A scope with the same names taken."""
@@ -149,15 +145,15 @@ class LibraryNames:
         while any(n in self.scope or _has_meaning(n) for n in found):
             function += "_entry"
             found = EntryNames(function, f"{function}_inputs", f"{function}_outputs")
-        for name in found:
-            self.scope.reserve(name)
+        self.scope.reserve(*found)
         return found
 
     def unique(self, hint: str, inside: NameScope) -> str:
         """One more name outside functions, which no variable of the function `inside` has."""
         while (name := self.scope.unique(hint)) in inside:
             pass
-        return inside.reserve(name)
+        inside.reserve(name)
+        return name
 
     def define(self, ending: str) -> str:
         """The name of a macro with this ending, which may have one of every library's.

@@ -20,18 +20,18 @@ from typing import Any, TypeVar
 
 from oic.codegen import c_print
 from oic.codegen import c_tree as c
-from oic.codegen import expressions as expr
 from oic.codegen.expressions import Index
 from oic.codegen.function_context import SESSION, WHY, Frame, Ref, memory
 from oic.codegen.loops import COUNTERS
 from oic.codegen.names import identifier
 from oic.ir.core import Block, Value
-from oic.ir.dims import Dim, Extent, extents, of
+from oic.ir.dims import Extent, extents, of
 from oic.ir.index import bound_in
 from oic.ir.state import Constant
 from oic.ir.strides import dense
 from oic.ir.types import TensorType
 
+Key = TypeVar("Key")
 T = TypeVar("T")
 Write = Callable[[Frame, Block], None]
 ARGS = c.Identifier("args")
@@ -61,19 +61,19 @@ class Task:
         return c.Prefix("&", c.Braces(tuple(self.takes.values()), tuple(self.takes), self.struct))
 
 
-class Seen(dict[Value, T]):
-    """What a task knows of values; those of the step around it are taken when first asked for."""
+class Seen(dict[Key, T]):
+    """What a task knows of values or extents; those of the step around it are taken when first asked for."""
 
-    def __init__(self, outer: Mapping[Value, T], take: Callable[[Value], T]) -> None:
+    def __init__(self, outer: Mapping[Key, T], take: Callable[[Key], T]) -> None:
         super().__init__()
         self.outer, self.take = outer, take
 
-    def __contains__(self, value: object) -> bool:
-        return super().__contains__(value) or value in self.outer
+    def __contains__(self, key: object) -> bool:
+        return super().__contains__(key) or key in self.outer
 
-    def __missing__(self, value: Value) -> T:
-        self[value] = self.take(value)
-        return self[value]
+    def __missing__(self, key: Key) -> T:
+        self[key] = self.take(key)
+        return self[key]
 
 
 class TaskFrame(Frame):
@@ -87,18 +87,10 @@ class TaskFrame(Frame):
         self.outer, self.facts, self.late, self.entries = outer, outer.facts, outer.late, outer.entries
         self.taken: dict[str, tuple[c.Type, c.Expression]] = {}  # members of the structure: what the step puts there
         self.head = c.Body()
-        self.indices: Seen[Index] = Seen(outer.indices, self._take_index)
-        self.refs: Seen[Ref] = Seen(outer.refs, self._take_ref)
-        for name in ("s", "state", "why", "args", "context", "first", "end", "worker", "from", "to", "sum", "ld"):
-            self.names.reserve(name)
-
-    def dim(self, dim: Dim) -> Index:
-        return expr.size(dim, self._extent)
-
-    def _extent(self, extent: Extent) -> c.Expression:
-        if extent not in self.extents:
-            self.extents[extent] = self._take(extent.name, "ptrdiff_t", self.outer.dim(of(extent)).value)
-        return self.extents[extent]
+        self.indices: Seen[Value, Index] = Seen(outer.indices, self._take_index)
+        self.refs: Seen[Value, Ref] = Seen(outer.refs, self._take_ref)
+        self.extents: Seen[Extent, c.Expression] = Seen(outer.extents, self._take_extent)
+        self.names.reserve("s", "state", "why", "args", "context", "first", "end", "worker", "from", "to", "sum", "ld")
 
     def _name(self, hint: str) -> str:
         """A name for what is declared before all else: no counter, since loops that are written already may have it."""
@@ -111,6 +103,9 @@ class TaskFrame(Frame):
         self.head.declare(type_, name, c.Member(ARGS, name), note=note)
         return c.Identifier(name)
 
+    def _take_extent(self, extent: Extent) -> c.Expression:
+        return self._take(extent.name, "ptrdiff_t", self.outer.dim(of(extent)).value)
+
     def _take_index(self, value: Value) -> Index:
         index = self.outer.index(value)
         if index.number is not None:
@@ -121,7 +116,7 @@ class TaskFrame(Frame):
     def _take_ref(self, value: Value) -> Ref:
         place, op, type_ = value.place, value.op, value.tensor
         if isinstance(op, Constant):
-            ref = self.outer.ref(value)
+            ref = self.outer.refs[value]
             address = memory("weights", self.unit.weights[value.symbol].offset)
             return replace(ref, pointer=self._found(value.hint or "t", type_, address, const=True))
         if place is not None and place.space == "arena" and place.offset is not None and not self.outer.moves(value):
@@ -132,7 +127,7 @@ class TaskFrame(Frame):
                 pointer = self._found(value.hint or "t", type_, memory("arena", place.offset), const=False)
                 self.scopes[0][(*key, type_.stored.c)] = pointer
             return Ref(pointer, type_, strides, False, key=key)
-        return self._take_view(self.outer.ref(value), value.hint or "t")
+        return self._take_view(self.outer.refs[value], value.hint or "t")
 
     def _take_view(self, ref: Ref, hint: str) -> Ref:
         """A pointer that only the step knows."""

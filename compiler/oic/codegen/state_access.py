@@ -74,7 +74,7 @@ def store(frame: Frame, op: Any, field: StateMember) -> None:
     if found is not None:
         loops.fill(frame, target, found)
     else:
-        copy(frame, frame.ref(op.value), target)
+        copy(frame, frame.refs[op.value], target)
 
 
 def fill(frame: Frame, op: Any, field: StateMember) -> None:
@@ -107,7 +107,7 @@ def get(frame: Frame, op: Any, field: StateMember) -> None:
     if op.checked:
         found = c.Conversion("int64_t", found)
     elif field.type.dtype.name == "u64":
-        frame.indices[op.result] = frame.checked(op, hint, "index_of_u64", c.string(symbol), found)
+        frame.checked(op, hint, "index_of_u64", c.string(symbol), found)
         return
     if field.op.limit is not None and op.indices:  # `next` of one of many rings; others are checked before anything
         frame.attempt(count_check(symbol, found, field.op.limit))

@@ -52,8 +52,7 @@ def function_body(unit: Unit, func: Any) -> tuple[c.Body, list[Task]]:
 def _preamble(frame: Frame, func: Any) -> None:
     """Null checks, extents, and pointers to inputs, outputs and constants."""
     face = frame.face
-    for name in ("s", "in", "out", "state", "why"):
-        frame.names.reserve(name)
+    frame.names.reserve("s", "in", "out", "state", "why")
     _checks(frame, func)
     for input_ in face.inputs:
         _argument(frame, input_.name, input_.value, c.Member(IN, input_.member), const=True)
@@ -222,14 +221,11 @@ class _Writer(Integers):
 
     def _view(self, op: Any) -> None:
         """The results of an op that moves nothing, where they have no offset known at build."""
-        frame, base = self.frame, self.frame.ref(op.operands[0])
+        frame, base = self.frame, self.frame.refs[op.operands[0]]
         for number, result in enumerate(op.results):
             begins = [(frame.number(count), frame.dim(base.strides[axis])) for count, axis in op.begins(number)]
-            strides = result.placed.strides
-            if strides is None and isinstance(op, state.ConstantSelect):
-                strides = base.strides[len(op.indices) :]
-            elif strides is None:
-                strides = dense(result.shape)
+            own = base.strides[len(op.indices) :] if isinstance(op, state.ConstantSelect) else dense(result.shape)
+            strides = own if result.placed.strides is None else result.placed.strides
             frame.view(result, base, expr.linear(begins), strides)  # checks made before keep it within the operand
 
     def _compute(self, op: Any) -> None:
@@ -271,7 +267,7 @@ class _Writer(Integers):
         if elements.immediate(self.frame, op.x) is not None:
             elements.elementwise(self.frame, op)
         else:
-            loops.copy(self.frame, self.frame.ref(op.x), target)
+            loops.copy(self.frame, self.frame.refs[op.x], target)
 
     def _fused(self, op: Any) -> None:
         for result in op.results:
@@ -281,9 +277,9 @@ class _Writer(Integers):
             return
         for arg, value in zip(op.body.args, op.operands, strict=True):
             if not op.takes_elements(value):
-                self.frame.refs[arg] = self.frame.ref(value)
+                self.frame.refs[arg] = self.frame.refs[value]
         if op.choice is not None:
-            self.frame.refs[op.choice.result] = self.frame.ref(op.results[0])
+            self.frame.refs[op.choice.result] = self.frame.refs[op.results[0]]
             kernels.joined(self.frame, op.product, op.choice)
             return
         made = continuation(self.frame, where(op.product.span), lambda frame: elements.handed_on(frame, op))
@@ -296,7 +292,7 @@ class _Writer(Integers):
         stride = self.frame.dim(whole.strides[op.axis])
         start = expr.ZERO
         for part in op.parts:
-            source = self.frame.ref(part)
+            source = self.frame.refs[part]
             moved = expr.arithmetic("+", whole.start, start)
             loops.copy(self.frame, source, part_at(whole.pointer, moved, source.type, whole.strides))
             start = expr.arithmetic("+", start, expr.arithmetic("*", self.frame.dim(part.shape[op.axis]), stride))
@@ -304,14 +300,14 @@ class _Writer(Integers):
     def _insert(self, op: Insert) -> None:
         """A part written into a tensor, which is copied first where it lies elsewhere."""
         whole = self.frame.place(op.result)
-        loops.copy(self.frame, self.frame.ref(op.x), whole)
+        loops.copy(self.frame, self.frame.refs[op.x], whole)
         if op.entry:
             return
         start, strides = self._box(op, whole)
         number = elements.immediate(self.frame, op.value)
         if number is None and any(n != 1 for n in op.value.shape):
             target = part_at(whole.pointer, start, op.value.tensor, strides)
-            loops.copy(self.frame, self.frame.ref(op.value), target)
+            loops.copy(self.frame, self.frame.refs[op.value], target)
             return
         sizes, (steps,) = loops.collapse(op.value.shape, [tuple(strides)])
         with loops.Nest(self.frame, sizes) as nest:
@@ -320,7 +316,7 @@ class _Writer(Integers):
 
     def _part_entry(self, op: PartEntry) -> None:
         """A pointer to a part of a tensor that values are computed in."""
-        whole = self.frame.ref(op.x)
+        whole = self.frame.refs[op.x]
         start, strides = self._box(op, whole)
         sizes = [n for n in op.lengths if n is not None]
         type_ = TensorType(op.x.dtype, (*sizes, *op.x.shape[len(op.lengths) :]))
@@ -431,18 +427,14 @@ class _Writer(Integers):
         made = []
         for name, (region, results) in zip(op.names, op.given, strict=True):
             made.append(task(self.frame, name, region, results, lambda f, r: _Writer(f, self.tasks).block(r)))
-        arguments = [c.Identifier(self.frame.names.unique(name)) for name in op.names]
-        for argument, one in zip(arguments, made, strict=True):
-            given = c.Braces(tuple(one.takes.values()), tuple(one.takes))
-            self.body.add(c.Declare(one.struct, argument.text, given))
+        given, runs = [c.Identifier(self.frame.names.unique(name)) for name in op.names], []
+        for argument, one in zip(given, made, strict=True):
+            self.body.add(c.Declare(one.struct, argument.text, c.Braces(tuple(one.takes.values()), tuple(one.takes))))
+            runs.append(c.Braces((c.Identifier(one.function), c.Prefix("&", argument)), ("run", "context")))
         tasks = c.Identifier(self.frame.names.unique("tasks"))
-        runs = tuple(
-            c.Braces((c.Identifier(one.function), c.Prefix("&", argument)), ("run", "context"))
-            for argument, one in zip(arguments, made, strict=True)
-        )
-        self.body.add(c.Declare(c.Array("oic_task", len(made)), tasks.text, c.Braces(runs, rows=True)))
+        self.body.add(c.Declare(c.Array("oic_task", len(made)), tasks.text, c.Braces(tuple(runs), rows=True)))
         self.body.add(c.call("OIC_TRY", c.call("oic_run_tasks", c.Member(SESSION, "pool"), WHY, tasks, len(made))))
-        for argument, one in zip(arguments, made, strict=True):
+        for argument, one in zip(given, made, strict=True):
             for extent, member in one.gives.items():
                 found = c.Member(argument, member, arrow=False)
                 self.frame.extents[extent] = self.frame.local(extent.name, found, "ptrdiff_t")
@@ -465,7 +457,7 @@ class _Writer(Integers):
         for output, value in zip(frame.face.outputs, op.values, strict=True):
             if output.name in elsewhere:
                 target = Ref(c.Member(OUT, output.member), value.tensor, dense(value.shape), False)
-                loops.copy(frame, frame.ref(value), target)
+                loops.copy(frame, frame.refs[value], target)
             for axis, size in enumerate(value.shape if output.sizes else ()):
                 place = c.Element(c.Member(OUT, output.sizes), c.integer(axis))
                 self.body.add(c.AssignStatement(place, frame.dim(size).value))
