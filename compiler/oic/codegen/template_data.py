@@ -241,8 +241,8 @@ def _macros(unit: Unit, entries: list[EntryData], numerics: str, threads: int, w
         for extent, member in entry.face.extents:
             found.append(macro(f"{prefix}_{member.upper()}_MAX", str(extent.maximum), f"largest {extent.name}"))
         for output in entry.face.outputs:
-            nbytes = output.type.nbytes
-            found.append(macro(f"{prefix}_{output.member.upper()}_BYTES", _size(nbytes), f"output {output.name}"))
+            size = _size(output.type.nbytes)
+            found.append(macro(f"{prefix}_{output.member.upper()}_BYTES", size, f"output {output.name}"))
     width = max(len(name) + len(value) for name, value, note in found if note)
     return [(name, f"{value:<{width - len(name)}}" if note else value, note) for name, value, note in found]
 
@@ -283,14 +283,13 @@ def _described(symbol: str, type_: StateType) -> str:
     """A persistent variable much as it was declared."""
     if symbol == COUNTS:
         return "the sum of the counts, each times another odd number"
-    table, _, index = symbol.rpartition(".")
-    if "." in table and index == "filled":  # `K.t.filled`, beside the count `K.t`
-        name, _, axis = table.rpartition(".")
-        return f"how far {name} is initialised along {axis}"
-    if "." in table and index == "touched":  # `K.entry.touched`
-        return f"1: the entry of {table.rpartition('.')[0]} was written"
-    if table:
-        return f"count of index {index} of {table}"
+    match symbol.split("."):
+        case [name, axis, "filled"]:  # beside the count `K.t`
+            return f"how far {name} is initialised along {axis}"
+        case [name, _, "touched"]:  # `K.entry.touched`
+            return f"1: the entry of {name} was written"
+        case [name, index]:
+            return f"count of index {index} of {name}"
     indices = [i.name for i in (*type_.table, *type_.auto)]
     name = f"{symbol}({', '.join(indices)})" if indices else symbol
     return f"{name}: {type_.entry}"

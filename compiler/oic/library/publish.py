@@ -409,22 +409,19 @@ def _lock(folder: Path, *, wait: bool) -> int | None:
     """A lock of a folder, which ends with the process; None if another has it, or there are none."""
     if fcntl is None:
         return None
-    try:
+    with suppress(OSError):
         file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError:
-        os.close(file)
-        return None
-    return file
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            return file
+        except OSError:
+            os.close(file)
+    return None
 
 
 def _unlock(lock: int | None) -> None:
     """Give a lock back, also for copies of the process, which have the same one."""
-    if lock is not None:
-        assert fcntl is not None
+    if lock is not None and fcntl is not None:
         fcntl.flock(lock, fcntl.LOCK_UN)
         os.close(lock)
 

@@ -141,10 +141,11 @@ def read(usage: str, assembly: str) -> CallGraph:
     aliases = {a: b for a, b in _ALIAS.findall(assembly) if b in bodies}
     data = _addresses_in_data(assembly, {*bodies, *aliases})
     for (name, body), (_, nbytes, bounded) in zip(bodies.items(), reported, strict=True):
-        scanned = _scanned(body)
+        text = "\n".join(body)
+        down, align = _x86(body, 4 if "%esp" in text else 8) if _X86.search(text) else (0, 0)
         # gcc counts the whole alignment in frames it calls bounded, which is more than can be lost.
-        least = nbytes - scanned.align if bounded else nbytes + scanned.lost
-        graph[name] = AssemblyFunction(name, max(least, scanned.nbytes), scanned.below)
+        least = nbytes - align if bounded else nbytes + _lost_elsewhere(text)
+        graph[name] = AssemblyFunction(name, max(least, down), _below(body))
         _edges(graph[name], body, {*bodies, *aliases}, data)
     return graph | {alias: graph[name] for alias, name in aliases.items()}
 
@@ -224,22 +225,6 @@ def _instruction(line: str) -> tuple[str, str]:
 # ---------------------------------------------------------------- what stack usage leaves out
 
 
-@dataclass
-class _Scanned:
-    """The stack pointer of a function, as its instructions move it.
-
-    nbytes   how far down it goes from that of the caller; 0 where it was not followed
-    below    the furthest access below the pointer
-    align    what the frame of x86 is moved to a multiple of, 0 if it is not moved
-    lost     bytes to add to what is reported: the frame of another machine is moved
-    """
-
-    nbytes: int = 0
-    below: int = 0
-    align: int = 0
-    lost: int = 0
-
-
 _SUB = re.compile(r"\$(-?\d+), ?%[re]sp")
 _LEA = re.compile(r"(-?\d*)\(%[re]sp\), ?%[re]sp")
 _PROBE = re.compile(r"-(\d+)\(%[re]sp\), ?%r?\w+")
@@ -254,25 +239,28 @@ _MOVED = re.compile(
 )
 
 
-def _scanned(body: list[str]) -> _Scanned:
-    """Read the frame of a function from its instructions, as far as that is needed on the machine."""
-    text = "\n".join(body)
-    found = _x86(body, 4 if "%esp" in text else 8) if _X86.search(text) else _Scanned()
-    for line in body:
-        for left in _BELOW.findall(_instruction(line)[1]):
-            found.below = max(found.below, *(int(n or 0) for n in left))
+def _below(body: list[str]) -> int:
+    """The furthest access of a function below its stack pointer."""
+    found = (match for line in body for match in _BELOW.findall(_instruction(line)[1]))
+    return max((int(n or 0) for match in found for n in match), default=0)
+
+
+def _lost_elsewhere(text: str) -> int:
+    """Bytes to add to what is reported where the frame of another machine than x86 is moved."""
+    lost = 0
     for match in _MOVED.finditer(text):
         bits = match["bits"] or match["few"]
-        found.lost = max(found.lost, 1 << int(bits) if bits else -int(match["mask"], 0) & 0xFFF)
-    return found
+        lost = max(lost, 1 << int(bits) if bits else -int(match["mask"], 0) & 0xFFF)
+    return lost
 
 
-def _x86(body: list[str], word: int) -> _Scanned:
-    """Follow pushes and subtractions in the order of the text.
+def _x86(body: list[str], word: int) -> tuple[int, int]:
+    """How far down the stack pointer goes from that of the caller, and what the frame is moved to a multiple of, or 0.
 
-    Prologues are straight; after a return the code goes on where the prologue left the pointer.
+    Pushes and subtractions are followed in the order of the text.  Prologues are straight; after a return the code
+    goes on where the prologue left the pointer.
     """
-    found = _Scanned()
+    nbytes, align = 0, 0
     depth, base, probe = word, 0, 0  # base: after the prologue
     for line in body:
         mnemonic, operands = _instruction(line)
@@ -291,12 +279,12 @@ def _x86(body: list[str], word: int) -> _Scanned:
         elif mnemonic.startswith("cmp") and probe and re.search(r"%[re]sp$", operands):
             depth = probe
         elif mnemonic.startswith("and") and (match := _SUB.fullmatch(operands)):
-            found.align = max(found.align, -int(match[1]))
+            align = max(align, -int(match[1]))
             depth += _lost(depth, -int(match[1]), word)
         elif mnemonic.startswith("ret"):
             depth = base or word
-        found.nbytes = max(found.nbytes, depth)
-    return found
+        nbytes = max(nbytes, depth)
+    return nbytes, align
 
 
 def _lost(depth: int, align: int, word: int) -> int:
