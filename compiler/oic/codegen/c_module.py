@@ -95,8 +95,7 @@ class Unit:
         self.headers = {"float_modes.h", "session.h", "num.h", "state/image.h", "state/saved.h"}  # below runtime_c
         self.instances: set[Instance] = set()  # kernels that the code calls
         self.divided = False  # threads share calls of some, or run consumers
-        if profiled:
-            self.headers |= {"profile/laps.h"}
+        self.headers |= {"profile/laps.h"} if profiled else set()
         self._comments: dict[tuple[str, int], str] = {}  # of source lines
 
     def spans(self, op: Op) -> list[Span]:
@@ -197,8 +196,7 @@ def _fields(module: Module) -> dict[str, StateMember]:
     names = NameScope()
     by_symbol = {op.symbol: op for op in module.states()}
     declared = {s: names.unique(s) for s in by_symbol if "." not in s}  # the user's names come first
-    fields = {}
-    for buffer in module.memory.space("state"):
-        member = declared.get(buffer.name) or names.unique(buffer.name)
-        fields[buffer.name] = StateMember(by_symbol[buffer.name], member, buffer.offset, buffer.nbytes)
-    return fields
+    return {
+        b.name: StateMember(by_symbol[b.name], declared.get(b.name) or names.unique(b.name), b.offset, b.nbytes)
+        for b in module.memory.space("state")
+    }

@@ -69,8 +69,7 @@ def scalar(frame: Frame, value: Value) -> c.Expression:
     """A value of one element as a number of its computed type, in an expression."""
     if value in frame.indices:
         return frame.index(value).value
-    found = immediate(frame, value)
-    if found is not None:
+    if (found := immediate(frame, value)) is not None:
         return found
     ref = frame.refs[value]
     return load(ref, ref.start.value)
@@ -139,8 +138,7 @@ def _fused_body(frame: Frame, block: Any, read: ReadElement) -> list[c.Expressio
 
 
 def _source(frame: Frame, value: Value, shape: tuple[Any, ...]) -> OperandSource:
-    found = immediate(frame, value)
-    if found is not None:
+    if (found := immediate(frame, value)) is not None:
         return OperandSource(None, (0,) * len(shape), found)
     ref = frame.refs[value]
     if ref.type.size == 1:  # a setting may have a higher rank than the result

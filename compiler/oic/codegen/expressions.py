@@ -46,8 +46,7 @@ class Index:
 
 def number(value: int) -> Index:
     """A known integer."""
-    wide = not I32[0] <= value <= I32[1]
-    return Index(integer(value), value, value, wide)
+    return Index(integer(value), value, value, wide=not I32[0] <= value <= I32[1])
 
 
 def integer(value: int) -> c.Expression:

@@ -83,10 +83,6 @@ class Frame:
             return index
         return Index(index.value, *self.facts.of(value), index.wide)
 
-    def written(self, value: Value) -> c.Expression:
-        """An index integer as it is written, whatever values it can have."""
-        return self.indices[value].value
-
     def number(self, part: Any) -> Index:
         """An integer, a size or an index integer."""
         return self.index(part) if isinstance(part, Value) else self.dim(part)

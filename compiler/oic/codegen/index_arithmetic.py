@@ -58,7 +58,7 @@ class Integers:
             self.frame.checked(op, "at", _function(op), left.value, right.value)
 
     def _least(self, op: Any) -> None:
-        left, right = self.frame.written(op.left), self.frame.written(op.right)
+        left, right = self.frame.index(op.left).value, self.frame.index(op.right).value
         # The larger of a count and what raises it is the count as it will be.
         hint = self.frame.stem(left) if isinstance(op, IndexMax) else ""
         self._local(op.result, Index(c.call(f"oic_{_function(op)}", left, right)), hint)
@@ -99,18 +99,17 @@ class Integers:
     # -- checks ------------------------------------------------------------------
 
     def _range(self, op: Any, value: Value, low: c.Expression, high: c.Expression) -> None:
-        index = self.frame.written(value)
+        index = self.frame.index(value).value
         if isinstance(op, CheckRange) and op.says not in ("", *NUMBERS):  # of one value, which reports another
-            shown = index if op.shown is None else self.frame.written(op.shown)
+            shown = index if op.shown is None else self.frame.index(op.shown).value
             holds = c.Infix("==", index, low)
             self.frame.refuse(op, "check_that", c.string(op.variable), holds, shown, c.Identifier(op.below))
             return
         statuses = (c.Identifier(status or "OIC_ERR_SHAPE") for status in (op.below, op.above))
-        name = c.string(op.variable)
-        self.frame.refuse(op, "check_range", name, index, low, high, *statuses)
+        self.frame.refuse(op, "check_range", c.string(op.variable), index, low, high, *statuses)
 
     def _check_range(self, op: Any) -> None:
-        low, high = (expr.integer(b) if isinstance(b, int) else self.frame.written(b) for b in (op.low, op.high))
+        low, high = (expr.integer(b) if isinstance(b, int) else self.frame.index(b).value for b in (op.low, op.high))
         self._range(op, op.value, low, high)
 
     def _bind(self, op: Any) -> None:

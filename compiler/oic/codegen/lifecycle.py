@@ -53,8 +53,7 @@ def _require_counts(unit: Unit, frame: Frame) -> None:
     """Reserved memory is walked through as far as counts say; none is, where they are not counts."""
     if not (counts := walked_counts(unit)):
         return
-    refusal = c.Member(SESSION, "refusal")
-    spoiled = c.Member(refusal, "spoiled", arrow=False)
+    spoiled = c.Member(c.Member(SESSION, "refusal"), "spoiled", arrow=False)
     limits = ((member(f), expr.integer(f.op.limit)) for f in counts)
     tests: list[c.Expression] = [c.Prefix("!", c.call("oic_is_count", *limit)) for limit in limits]
     changed = c.Prefix("!", c.call(f"{unit.name}_counts_hold", STATE))

@@ -59,9 +59,8 @@ def entry(frame: Frame, op: Any, field: StateMember) -> None:
     """`state.entry`: a pointer to a box that values are computed in."""
     base = box(frame, op, field, tuple(n for n in op.lengths if n is not None))
     frame.entry(op.symbol, base, "in the state", hint=field.member)
-    same = frame.unit.loads.get(Box.of(op).key(frame.unit.ranges), ())
-    for value in same:  # what was loaded from there is the same memory
-        if value in frame.refs:
+    for value in frame.unit.loads.get(Box.of(op).key(frame.unit.ranges), ()):
+        if value in frame.refs:  # what was loaded from there is the same memory
             frame.refs[value] = replace(frame.refs[value], key=("entry", op.symbol, 0))
 
 
@@ -70,8 +69,7 @@ def store(frame: Frame, op: Any, field: StateMember) -> None:
     if op.entry:
         return
     target = box(frame, op, field, op.value.shape)
-    found = immediate(frame, op.value)
-    if found is not None:
+    if (found := immediate(frame, op.value)) is not None:
         loops.fill(frame, target, found)
     else:
         copy(frame, frame.refs[op.value], target)

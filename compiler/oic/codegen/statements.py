@@ -34,15 +34,9 @@ MEASURED = (Copy, Exchange, Fused, Insert, control.Parallel, control.Return)  # 
 IN, OUT, OK = c.Identifier("in"), c.Identifier("out"), c.Identifier("OIC_OK")
 
 
-def lap(place: int) -> c.Expression:
-    """The call that says where the step is."""
-    return c.call("oic_lap_to", c.Prefix("&", c.Member(SESSION, "lap")), c.Member(SESSION, "places"), place)
-
-
 def function_body(unit: Unit, func: Any) -> tuple[c.Body, list[Task]]:
     """The statements of an entry's function, and the functions of its consumers."""
-    face = signature(unit, func)
-    frame = Frame(unit, face, unit.module.memory.liveness(func))
+    frame = Frame(unit, signature(unit, func), unit.module.memory.liveness(func))
     _preamble(frame, func)
     writer = _Writer(frame)
     writer.block(func.body)
@@ -142,15 +136,12 @@ def _span_bytes(type_: TensorType, face: Signature) -> c.Expression:
 
 def _argument(frame: Frame, name: str, value: Value, address: c.Expression, const: bool) -> None:
     """The pointer to an input or output, known by its place."""
-    space = "input" if const else "output"
-    place = value.place
-    buffer = place.buffer if place else name
+    space, buffer = "input" if const else "output", value.place.buffer if value.place else name
     pointer = frame.pointer(name, value.tensor, address, const, str(value.type))
     frame.scopes[0][(space, buffer)] = pointer
     frame.scopes[0][(space, buffer, 0, value.dtype.c)] = pointer
     if const:
-        strides = dense(value.shape)
-        frame.refs[value] = Ref(pointer, value.tensor, strides, True, key=(space, buffer, 0))
+        frame.refs[value] = Ref(pointer, value.tensor, dense(value.shape), True, key=(space, buffer, 0))
 
 
 class _Writer(Integers):
@@ -194,7 +185,8 @@ class _Writer(Integers):
             return
         place = frame.unit.place(frame.face.symbol, None if op.terminator else op)
         if place != self.lap:
-            self.body.now.insert(start, c.Do(lap(place)))
+            lap, places = c.Prefix("&", c.Member(SESSION, "lap")), c.Member(SESSION, "places")
+            self.body.now.insert(start, c.Do(c.call("oic_lap_to", lap, places, place)))
             self.lap = place
         done = work(op)
         sizes = [  # what is not known yet counts as nothing
@@ -306,8 +298,7 @@ class _Writer(Integers):
         start, strides = self._box(op, whole)
         number = elements.immediate(self.frame, op.value)
         if number is None and any(n != 1 for n in op.value.shape):
-            target = part_at(whole.pointer, start, op.value.tensor, strides)
-            loops.copy(self.frame, self.frame.refs[op.value], target)
+            loops.copy(self.frame, self.frame.refs[op.value], part_at(whole.pointer, start, op.value.tensor, strides))
             return
         sizes, (steps,) = loops.collapse(op.value.shape, [tuple(strides)])
         with loops.Nest(self.frame, sizes) as nest:

@@ -32,10 +32,6 @@ _ROUNDINGS = {  # OIC_FUSED, what a step of a sum is, and of which builds the bi
     NATIVE: (2, "one rounding, or the machine's own", ", on one machine"),
 }
 
-_WRITTEN = {  # what the templates put into functions that every library has
-    "init": lifecycle.init, "reset": lifecycle.reset, "fresh": lifecycle.fresh, "sum": lifecycle.counts_sum,
-}  # fmt: skip
-
 
 Macro = tuple[str, str, str]
 """`#define name value`, and a comment after it."""
@@ -84,7 +80,7 @@ class TemplateData:
     weights      fingerprint of the blob
     fingerprint  of the build, which is found when all else is known
     api          functions that callers see, beside the entries
-    lines        of functions that every library has, by what `_WRITTEN` calls them
+    lines        of functions that every library has
     dispatched   functions of the API of a library with several instruction sets, and that of each set
     """
 
@@ -108,7 +104,8 @@ class TemplateData:
         self.state = c_print.members(_state_members(unit))
         self.session = c_print.members(_session_members(unit, several=bool(sets)))
         self.memory = c_print.members(MEMORY)
-        self.lines = {name: c_print.lines(write(unit)) for name, write in _WRITTEN.items()}
+        writers = (lifecycle.init, lifecycle.reset, lifecycle.fresh, lifecycle.counts_sum)
+        self.lines = {write.__name__: c_print.lines(write(unit)) for write in writers}
         self.reset_refuses = bool(lifecycle.walked_counts(unit))
         self.saved_lines = c_print.lines(lifecycle.saved(unit), 0)
         self.truncation = module.truncation
