@@ -11,6 +11,7 @@ used for longest goes first.  Whatever is wrong with the folder, a build only ta
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import os
 import shutil
@@ -123,12 +124,8 @@ def key_of(*parts: str | bytes) -> str:
 @cache
 def code_of(*modules: str) -> bytes:
     """The text of modules of the compiler, which decide what an entry has."""
-    digest = hashlib.sha256()
-    for name in modules:
-        module = sys.modules[name]
-        assert module.__file__ is not None
-        digest.update(Path(module.__file__).read_bytes())
-    return digest.digest()
+    texts = "".join(inspect.getsource(sys.modules[name]) for name in modules)
+    return hashlib.sha256(texts.encode()).digest()
 
 
 def _second_name(file: Path, to: Path, most: int | None = None) -> None:

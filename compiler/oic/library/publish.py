@@ -363,21 +363,16 @@ def _require_places(target: Path, names: Sequence[str]) -> None:
         raise fail("output-folder", f"{target} cannot be written: it is not a folder")
     for name in (HEADERS, *names):
         place = target / name
-        if not os.path.lexists(place):
-            continue
         is_folder = place.is_dir() and not place.is_symlink()
-        if is_folder != (name == HEADERS):
+        if os.path.lexists(place) and is_folder != (name == HEADERS):
             what = "a folder" if is_folder else "not a folder"
             raise fail("output-folder", f"{place} is {what}, and a build writes there")
 
 
 def _stale(target: Path, graph: str, names: Sequence[str]) -> list[str]:
     """Files that an earlier build of the graph made there and this one does not."""
-    others: set[str] = set(names)
-    for path in target.glob("*.memory.json"):
-        if path.name != f"{graph}.memory.json":
-            others |= _listed(path)
-    mine = _listed(target / f"{graph}.memory.json") - others
+    others = [_listed(path) for path in target.glob("*.memory.json") if path.name != f"{graph}.memory.json"]
+    mine = _listed(target / f"{graph}.memory.json").difference(names, *others)
     return sorted(n for n in mine if (target / n).is_file() or (target / n).is_symlink())
 
 

@@ -96,8 +96,7 @@ def bench_inputs(
     own = {name: array for name, array in given.items() if name in entry.inputs}
     for name, array in own.items():
         for dim, size in zip(entry.inputs[name].shape, array.shape, strict=False):
-            extent = dims.atom(dim)
-            if extent is not None:
+            if (extent := dims.atom(dim)) is not None:
                 sizes[extent.name] = size
     over = next((n for n, size in sizes.items() if not 0 <= size <= entry.maxima[n]), None)
     if over is not None:

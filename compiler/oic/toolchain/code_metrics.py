@@ -63,7 +63,8 @@ def table(rows: list[tuple[str, int | None, str]], figures: Figures | None) -> t
             rows.append(("stack", None, f"not known: {figures.missing}"))
         else:
             rows.append(("stack", None, "the most a call needs in the library; a function outside it comes on top:"))
-            rows += [("  " + _shown(s), s.nbytes, beside(s)) for s in figures.stacks]
+            names = {THREAD: "a thread of the pool"}
+            rows += [(f"  {names.get(s.function, s.function)}", s.nbytes, beside(s)) for s in figures.stacks]
         notes = textwrap.wrap(f"Code and stack by {figures.compiler}.", 100, break_on_hyphens=False)
     first = max(len("memory"), *(len(what) for what, _, _ in rows))
     width = max(len("bytes"), *(len(f"{n:,}") for _, n, _ in rows if n is not None))
@@ -75,10 +76,6 @@ def table(rows: list[tuple[str, int | None, str]], figures: Figures | None) -> t
         lines.append(f"{what:<{first}}  {shown:>{width}}  {wrapped[0]}".rstrip())
         lines += [" " * (first + width + 4) + more for more in wrapped[1:]]
     return (*lines, *notes)
-
-
-def _shown(stack: StackUse) -> str:
-    return "a thread of the pool" if stack.function == THREAD else stack.function
 
 
 def beside(stack: StackUse) -> str:

@@ -49,8 +49,7 @@ def target(name: str, numerics: str | None = None, dispatch: str = "") -> Target
     `unknown-instruction-set`.
     """
     if name not in targets.TARGETS:
-        known = ", ".join(targets.TARGETS)
-        message = f"there is no target '{name}' (there are {known})"
+        message = f"there is no target '{name}' (there are {', '.join(targets.TARGETS)})"
         raise fail("unknown-target", message, hint=did_you_mean(name, targets.TARGETS))
     if numerics is not None and numerics not in targets.NUMERICS:
         message = f"numerics are {listed(targets.NUMERICS, 'or')}, not '{numerics}'"
