@@ -149,7 +149,6 @@ def _real(value: float, dtype: DType) -> c.Expression:
 def stored_literal(value: Any, dtype: DType) -> c.Expression:
     """A number as a C constant of the stored form: bits for narrow floats, else `literal`."""
     if dtype.narrow:
-        bits = dtypes.pack(np.asarray([float(value)]), dtype)
-        code = int.from_bytes(bits.tobytes(), "little")
+        code = int.from_bytes(dtypes.pack(np.asarray([float(value)]), dtype).tobytes(), "little")
         return c.Literal(f"0x{code:0{dtype.bits // 4}x}")
     return literal(value, dtype)

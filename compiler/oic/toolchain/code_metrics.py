@@ -28,8 +28,7 @@ class Figures:
     @property
     def worst(self) -> StackUse | None:
         """The function of the API that needs the most."""
-        called = [s for s in self.stacks if s.function != THREAD]
-        return max(called, key=lambda s: s.nbytes, default=None)
+        return max((s for s in self.stacks if s.function != THREAD), key=lambda s: s.nbytes, default=None)
 
     @classmethod
     def of_json(cls, found: Mapping[str, Any]) -> Figures:
