@@ -167,7 +167,7 @@ def test_templates_only_arrange() -> None:
         for inside in re.findall(r"\{\{(.*?)\}\}", text):
             assert re.fullmatch(r'\s*([a-z_]+(\.[a-z_]+)*|"[{}]+")\s*-?', inside), f"{template.name}: {inside}"
         for inside in re.findall(r"\{%(.*?)%\}", text):
-            allowed = r"\s*(for \w+ in [\w.]+|if [\w.]+|elif [\w.]+|else|endif|endfor)\s*"
+            allowed = r"\s*(for \w+(, \w+)* in [\w.]+|if [\w.]+|elif [\w.]+|else|endif|endfor)\s*"
             assert re.fullmatch(allowed, inside), f"{template.name}: {inside}"
 
 

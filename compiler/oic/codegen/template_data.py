@@ -81,7 +81,9 @@ class TemplateData:
     fingerprint  of the build, which is found when all else is known
     api          functions that callers see, beside the entries
     lines        of functions that every library has
-    dispatched   functions of the API of a library with several instruction sets, and that of each set
+    dispatched   functions of the API of a library with several instruction sets, that of each set, and these with
+                 their numbers, the first last
+    sets         instruction sets, and the flags that they are compiled with
     """
 
     def __init__(self, unit: Unit, target: Target, weights_array: bool, threads: int = 1, weights: int = 0) -> None:
@@ -108,7 +110,7 @@ class TemplateData:
         self.lines = {write.__name__: c_print.lines(write(unit)) for write in writers}
         self.reset_refuses = bool(lifecycle.walked_counts(unit))
         self.saved_lines = c_print.lines(lifecycle.saved(unit), 0)
-        self.truncation = module.truncation
+        self.truncation, self.truncated_tables = module.truncation, len(module.truncation.tables)
         self.counter = None if self.truncation.reason else unit.fields[self.truncation.counter]
         self.truncated = c_print.lines(lifecycle.truncated(unit), 0) if self.counter else []
         self.not_truncated = _not_truncated(unit)
@@ -117,12 +119,10 @@ class TemplateData:
         hidden = {"attach", *([] if self.counter else ["truncate"]), *([] if target.hosted else ["open", "close"])}
         self.api = [f for name, f in self.prototypes.items() if name not in hidden]
         steps = [entry.prototype for entry in self.entries]
-        self.dispatched = [
-            (f, [Prototype(f.result, f"{f.name}_{s.name}", *f.parameters) for s in sets])
-            for f in (self.api[0], *steps, *self.api[1:])
-            if sets
-        ]
-        self.sets, self.set_count = sets, len(sets)
+        given = (self.api[0], *steps, *self.api[1:]) if sets else ()
+        each = [(f, [Prototype(f.result, f"{f.name}_{s.name}", *f.parameters) for s in sets]) for f in given]
+        self.dispatched = [(f, of_sets, list(enumerate(of_sets))[::-1]) for f, of_sets in each]
+        self.sets, self.set_count = [(s.name, " ".join(s.flags)) for s in sets], len(sets)
         self.set_names = "{" + ", ".join(f'"{s.name}"' for s in sets) + "}"
         self.set_features = "{" + ", ".join(s.has for s in sets) + "}"
 

@@ -189,7 +189,7 @@ def render(m: view.TemplateData) -> dict[str, str]:
     files = {f"{m.name}.h": "model.h.j2", f"{m.name}.c": "model.c.j2"}
     files |= {"CMakeLists.txt": "CMakeLists.txt.j2", "Makefile": "Makefile.j2"}
     files |= {f"{m.name}.dispatch.c": "dispatch.c.j2"} if m.sets else {}
-    sets = {f"{m.name}.{s.name}.c": _rendered("instruction_set.c.j2", m=m, set=s) for s in m.sets}
+    sets = {f"{m.name}.{s}.c": _rendered("instruction_set.c.j2", m=m, set=s, flags=flags) for s, flags in m.sets}
     return {name: _rendered(template, m=m) for name, template in files.items()} | sets
 
 
