@@ -62,6 +62,13 @@
 #define OIC_ELEMENT static inline
 #endif
 
+/* A pointer or distance of which a compiler knows nothing any more. */
+#if defined(__GNUC__)
+#define OIC_OPAQUE(v) __asm__("" : "+r"(v))
+#else
+#define OIC_OPAQUE(v) (void)(v)
+#endif
+
 /* -fsingle-precision-constant changes constants of type double. */
 typedef char oic_constants_are_double[sizeof(0.1) == sizeof(double) ? 1 : -1];
 

@@ -6,6 +6,7 @@
 #include "element.h"
 
 #include "common/conv_range.h"
+#include "common/move.h"
 #include "common/pool_range.h"
 #include "common/short_rows.h"
 

@@ -50,10 +50,8 @@ static inline oic_register_f32 oic_row_i8(const int8_t *p) { return oic_register
 
 #if defined(__GNUC__)
 #define OIC_INLINE static inline __attribute__((always_inline))
-#define OIC_OPAQUE(v) __asm__("" : "+r"(v)) /* a pointer or distance of which a compiler knows nothing any more */
 #else
 #define OIC_INLINE static inline
-#define OIC_OPAQUE(v) (void)(v)
 #endif
 
 /* What is read a little later, while other memory is waited for: into L2, or into L1, too, which costs where memory is all that

@@ -7,14 +7,51 @@
 
 #include "../../num.h"
 
+/* Bytes of a move that takes less time than a call of memcpy, where registers are loaded from any address. */
+#define OIC_MOVE_FEW 64
+#if (defined(__x86_64__) || defined(__aarch64__)) && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__)
+#define OIC_MOVES_FEW 1
+#else
+#define OIC_MOVES_FEW 0
+#endif
+
+/* n bytes, at most OIC_MOVE_FEW: parts of constant size, for which compilers have registers, some perhaps twice. */
+static inline void oic_move_few(uint8_t *restrict y, const uint8_t *restrict x, size_t n)
+{
+    if (n > 32) {
+        memcpy(y, x, 32);
+        memcpy(y + n - 32, x + n - 32, 32);
+    } else if (n > 16) {
+        memcpy(y, x, 16);
+        memcpy(y + n - 16, x + n - 16, 16);
+    } else if (n >= 8) {
+        memcpy(y, x, 8);
+        memcpy(y + n - 8, x + n - 8, 8);
+    } else if (n >= 4) {
+        memcpy(y, x, 4);
+        memcpy(y + n - 4, x + n - 4, 4);
+    } else if (n >= 2) {
+        memcpy(y, x, 2);
+        memcpy(y + n - 2, x + n - 2, 2);
+    } else if (n > 0) {
+        *y = *x;
+    }
+}
+
 /* n elements from element xi of x to element yi of y, which do not overlap. */
 static inline void oic_move(void *restrict y, ptrdiff_t yi, const void *restrict x, ptrdiff_t xi, ptrdiff_t n,
                             ptrdiff_t bits)
 {
     if (bits >= 8) {
         const ptrdiff_t bytes = bits / 8;
-        if (n > 0) {
-            memcpy((uint8_t *)y + yi * bytes, (const uint8_t *)x + xi * bytes, (size_t)(n * bytes));
+        ptrdiff_t many = n * bytes;
+        uint8_t *const to = (uint8_t *)y + yi * bytes;
+        const uint8_t *const from = (const uint8_t *)x + xi * bytes;
+        if (OIC_MOVES_FEW && many <= OIC_MOVE_FEW) {
+            oic_move_few(to, from, many > 0 ? (size_t)many : 0);
+        } else if (many > 0) {
+            OIC_OPAQUE(many); /* gcc warns of what would never be so many */
+            memcpy(to, from, (size_t)many);
         }
         return;
     }

@@ -70,9 +70,13 @@ OIC_INLINE void POOL(part)(const POOL_ARGS *a, const T *x, T *y, ptrdiff_t step,
 #if X_IS_COMPUTED
             MATH(oic_row_copy)(y + r * a->out_width + x0, to, some);
 #else
-            for (ptrdiff_t e = 0; e < some; ++e) {
-                STORE(y, r * a->out_width + x0 + e, to[e]);
+            T narrow[OIC_CONV_PART + WIDTH];
+            for (ptrdiff_t e = 0; e < some; e += WIDTH) {
+                for (ptrdiff_t i = 0; i < WIDTH; ++i) { /* so many as vectors have */
+                    STORE(narrow, e + i, to[e + i]);
+                }
             }
+            oic_move(y, r * a->out_width + x0, narrow, 0, some, BITS);
 #endif
         }
     }
@@ -82,7 +86,7 @@ OIC_INLINE void POOL(part)(const POOL_ARGS *a, const T *x, T *y, ptrdiff_t step,
 OIC_LOOP int POOL(by_lines)(const POOL_ARGS *a)
 {
     const ptrdiff_t most = a->out_width < OIC_CONV_PART ? a->out_width : OIC_CONV_PART, step = a->stride_x, window = a->window_x;
-    if (a->padding_x == 0 && window * a->window_y <= FEW) { /* compilers do well with these */
+    if (X_IS_COMPUTED && a->padding_x == 0 && window * a->window_y <= FEW) { /* compilers do well with these */
         return 0;
     }
     if (WIDTH == 1 || step > 2 || most < 2 * step || window > WINDOW) {
