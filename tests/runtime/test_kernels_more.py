@@ -135,6 +135,16 @@ def quantised() -> list[Case]:
                         found.append(Case(Requantize, arrays, settings))
     m, s = whole((4, 1), "i32"), np.array([[-3], [0], [2], [-20]], np.int8)
     found.append(Case(Requantize, [whole((2, 4, 3), "i32"), m, s], {"to": dtypes.i8}))
+    scales = np.array([-(2**31), 2**31 - 1, 2**30, -77, 0, 1518500250, -(2**31)], np.int32)  # one each, of short and long rows
+    moved = np.array([0, 7, 31, 127, -1, -31, -128], np.int8)
+    for n, inner in itertools.product((2, 3, 7, 15, 16, 17, 40), (1, 2, 5, 9, 15, 16, 33)):
+        m, s = (np.resize(v, (n, 1)) for v in (scales, np.resize(moved, 19)))
+        x = np.resize(np.concatenate([extreme, whole((179,), "i32")]), (max(2, 1500 // n // inner), n, inner))
+        for to, rounding in (("i8", "tflite"), ("i32", "tflite"), ("u4", "tflite"), ("u8", "nearest")):
+            settings = {"to": dtypes.ALL[to], "rounding": rounding, "zero_point": -5}
+            found.append(Case(Requantize, [x, m, s], settings))
+            if inner == 1:
+                found.append(Case(Requantize, [x[..., 0], m[:, 0], s[:, 0]], settings))
     long, each = whole((2, 300), "i32"), (np.arange(300) % 61 - 31).astype(np.int8)
     for to, zero in itertools.product(("i8", "u8", "i32", "u32"), (0, -7, 2**31, -(2**33), 2**40)):
         for rounding in ("tflite", "nearest"):

@@ -10,6 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Lanes are shifted by numbers of their own in one instruction. */
+#if OIC_WIDTH >= 8
+#define OIC_SHIFTS_EACH 1
+#else
+#define OIC_SHIFTS_EACH 0
+#endif
+
 /* What sums are scaled with: those of number p by multiplier and shift p * each. */
 typedef struct {
     const int32_t *multiplier;
@@ -59,6 +66,28 @@ static inline oic_register_i32 oic_requantized_scaled(oic_register_u32 sums, int
     return oic_register_shift_rounded_i32(oic_register_high_half_i32(left, by), oic_shift_of(-shift));
 }
 
+/* The same, of a multiplier and a shift each. */
+OIC_INLINE oic_register_i32 oic_requantized_scaled_each(oic_register_u32 sums, oic_register_i32 multiplier, oic_register_i32 shift)
+{
+    const oic_register_i32 none = oic_register_of_i32(0), most = oic_register_of_i32(31), least = oic_register_of_i32(INT32_MIN);
+    const oic_register_i32 left = oic_register_min_i32(oic_register_max_i32(shift, none), most);
+    const oic_register_i32 down = oic_register_min_i32(oic_register_max_i32(none - shift, none), most);
+    const oic_register_u32 right = oic_register_unsigned(down), half = (oic_register_of_u32(1u) << right) >> 1;
+    const oic_register_i32 x = oic_register_signed(sums << oic_register_unsigned(left));
+    const oic_mask over = oic_mask_and(oic_register_equal_i32(x, least), oic_register_equal_i32(multiplier, least));
+    const oic_register_u32 product = oic_register_unsigned(oic_register_high_half_i32(x, multiplier));
+    const oic_register_u32 bits = oic_register_select_u32(over, oic_register_of_u32(INT32_MAX), product);
+    const oic_register_u32 sign = 0u - (bits >> 31), size = (bits ^ sign) - sign;
+    return oic_register_signed((((size + half) >> right) ^ sign) - sign);
+}
+
+/* Scaled sums, in their range, plus the zero point. */
+static inline oic_register_u32 oic_requantized_limited(oic_register_i32 scaled, oic_requantized_range within)
+{
+    const oic_register_i32 raised = oic_register_max_i32(scaled, oic_register_of_i32(within.low));
+    return oic_register_unsigned(oic_register_min_i32(raised, oic_register_of_i32(within.high))) + within.zero;
+}
+
 /* v = n results, of sums that one multiplier and shift scale. */
 static inline void oic_requantized_alike(uint32_t *v, ptrdiff_t n, int32_t multiplier, int shift, int nearest,
                                          oic_requantized_range within)
@@ -73,10 +102,7 @@ static inline void oic_requantized_alike(uint32_t *v, ptrdiff_t n, int32_t multi
     for (; multiplier != INT32_MIN && e + OIC_WIDTH <= n; e += OIC_WIDTH) {
         oic_register_u32 sums;
         memcpy(&sums, v + e, sizeof sums);
-        const oic_register_i32 scaled = oic_requantized_scaled(sums, multiplier, shift);
-        const oic_register_i32 raised = oic_register_max_i32(scaled, oic_register_of_i32(within.low));
-        const oic_register_i32 limited = oic_register_min_i32(raised, oic_register_of_i32(within.high));
-        const oic_register_u32 some = oic_register_unsigned(limited) + within.zero;
+        const oic_register_u32 some = oic_requantized_limited(oic_requantized_scaled(sums, multiplier, shift), within);
         memcpy(v + e, &some, sizeof some);
     }
     for (; e < n; ++e) {
@@ -95,17 +121,26 @@ static inline void oic_requantized_each(const oic_requantized *by, uint32_t *res
         oic_requantized_alike(v, n, *by->multiplier, *by->shift, by->nearest, within);
         return;
     }
+    ptrdiff_t e = 0;
     if (by->nearest) {
-        for (ptrdiff_t e = 0; e < n; ++e) {
+        for (; e < n; ++e) {
             v[e] = (uint32_t)oic_scale_nearest(oic_wrap_i32(v[e]), multiplier[e], shift[e]);
         }
-    } else {
-        for (ptrdiff_t e = 0; e < n; ++e) {
-            const int left = oic_shift_of(shift[e]), right = oic_shift_of(-shift[e]);
-            v[e] = (uint32_t)oic_scale_tflite(oic_wrap_i32(v[e]), multiplier[e], left, right);
-        }
+        oic_requantized_limits(v, n, within);
+        return;
     }
-    oic_requantized_limits(v, n, within);
+    for (; OIC_SHIFTS_EACH && e + OIC_WIDTH <= n; e += OIC_WIDTH) {
+        const oic_register_i32 by_them = oic_register_load_i32(multiplier + e), moved = oic_register_load_i8(shift + e);
+        oic_register_u32 sums;
+        memcpy(&sums, v + e, sizeof sums);
+        sums = oic_requantized_limited(oic_requantized_scaled_each(sums, by_them, moved), within);
+        memcpy(v + e, &sums, sizeof sums);
+    }
+    for (ptrdiff_t i = e; i < n; ++i) {
+        const int left = oic_shift_of(shift[i]), right = oic_shift_of(-shift[i]);
+        v[i] = (uint32_t)oic_scale_tflite(oic_wrap_i32(v[i]), multiplier[i], left, right);
+    }
+    oic_requantized_limits(v + e, n - e, within);
 }
 
 /* v = n results, of sums of number p. */
