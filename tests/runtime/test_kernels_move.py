@@ -45,6 +45,16 @@ def moves() -> list[Case]:
         found.append(Case(Repeat, [x], {"times": 0, "axis": 0}, kinds))
         found.append(Case(Flip, [any_((2, 3, 4), name)], {"axes": [0, -1]}, kinds))
         found.append(Case(Flip, [any_((0, 3), name)], {"axes": [0]}, kinds))
+        for n in (1, 2, 3, 5, 9, 17, 33, 40, 65, 131):  # rows of every number of bytes that is moved in one way
+            found.append(Case(Repeat, [any_((3, n), name)], {"times": 2, "axis": 0}, kinds))
+            found.append(Case(Concat, [any_((3, n), name), any_((3, 2), name)], {"axis": 1}, kinds))
+            for mode in ("constant", "edge", "reflect"):
+                along = {"before": [1, 0, n - 1], "after": [2, 1, min(n - 1, 2)], "mode": mode}
+                found.append(Case(Pad, [any_((3, 2, n), name)], along, kinds))
+                inner = {"before": [0, 2, 0], "after": [0, 1, 0], "mode": mode}
+                found.append(Case(Pad, [any_((2, 3, n), name)], inner, kinds))
+        found.append(Case(Repeat, [any_((5, 7), name)], {"times": 2, "axis": 1}, kinds))
+        found.append(Case(Pad, [any_((2, 3, 0), name)], {"before": [1, 1, 2], "after": [0, 0, 0]}, kinds))
     found.append(Case(Pad, [any_((1,), "f32")], {"before": [0], "after": [0], "mode": "reflect"}))
     found.append(Case(Pad, [any_((), "f32")], {"before": [], "after": []}))
     found.append(Case(Pad, [any_((0, 2), "f32")], {"before": [1, 1], "after": [0, 0], "value": float("nan")}))

@@ -50,7 +50,11 @@ static inline void oic_move(void *restrict y, ptrdiff_t yi, const void *restrict
         if (OIC_MOVES_FEW && many <= OIC_MOVE_FEW) {
             oic_move_few(to, from, many > 0 ? (size_t)many : 0);
         } else if (many > 0) {
-            OIC_OPAQUE(many); /* gcc warns of what would never be so many */
+#if OIC_MOVES_FEW
+            if (!__builtin_constant_p(many)) {
+                OIC_OPAQUE(many); /* gcc warns of what would never be so many */
+            }
+#endif
             memcpy(to, from, (size_t)many);
         }
         return;
