@@ -16,7 +16,6 @@ from oic import dtypes
 from oic.dtypes import ALL, FLT, INT, NUM, SINT, WHOLE, DType
 from oic.operators.base import Operator, by_name, in_source, settings
 from oic.operators.bounds import epsilon, last_place, real
-from oic.operators.element_types import accepted
 
 F64 = NDArray[np.float64]
 BOOL, BITSET = dtypes.bool_, dtypes.bitset
@@ -70,7 +69,7 @@ ACCEPTED: dict[str, frozenset[DType]] = {
 
 def accepted_by(cls: type[Operator]) -> frozenset[DType]:
     """What OPS says; of an operator that is not transcribed here, what its class declares."""
-    return ACCEPTED.get(cls.name) or accepted(cls)
+    return ACCEPTED.get(cls.name) or cls.allowed
 
 
 CONVOLVED = ("b", "stride", "padding", "dilation", "groups", "acc")

@@ -18,7 +18,6 @@ from oic.ir.core import Op, OpError
 from oic.ir.dims import Dim
 from oic.operators import catalog
 from oic.operators.base import Operator, by_name, parse_example, positional
-from oic.operators.element_types import accepted
 from tests.fuzz.operator_cases import EXTENT, Case, Given, N, Variable
 from tests.fuzz.operator_catalog import EVERY
 
@@ -74,7 +73,7 @@ def _fits(case: Case) -> bool:
 
 def cases(cls: type[Operator]) -> list[Case]:
     """Every case of an operator, its own examples included."""
-    found = [c for d in sorted(accepted(cls), key=lambda d: list(ALL).index(d.name)) for c in _of(cls, d)]
+    found = [c for d in sorted(cls.allowed, key=lambda d: list(ALL).index(d.name)) for c in _of(cls, d)]
     found += list(examples(cls))
     return [c for c in found if _fits(c) and not _packed_scalar(c)]
 
@@ -325,7 +324,7 @@ def examples(cls: type[Operator]) -> Iterator[Case]:
         settings = ", ".join(w.strip() for w in re.split(r",(?![^\[]*\])", words) if w.strip())
         row = parse_example(texts[1 if cls.name == "where" else 0]).dtype if texts else dtypes.i32
         types = [_with_data(cls, t, at) for at, t in enumerate(texts)] + optional
-        for dtype in [row] if formed else sorted(accepted(cls), key=list(ALL.values()).index):
+        for dtype in [row] if formed else sorted(cls.allowed, key=list(ALL.values()).index):
             retyped = [re.sub(rf"\b{row.name}\b", dtype.name, t) for t in types]
             yield case_of(cls, dtype, "example", retyped, settings, "tame")
 

@@ -16,7 +16,7 @@ from tests.fuzz.graphs import EVERYTHING, generate
 from tests.fuzz.operator_catalog import accepted_by
 from tests.fuzz.variants import retyped
 
-MANY = range(220)
+MANY = range(320)
 RUN = range(700, 705)
 
 

@@ -13,7 +13,6 @@ from oic.dtypes import ALL
 from oic.ir.core import REQUIRED, Op
 from oic.operators import catalog
 from oic.operators.base import Operator, by_name, in_source, positional, settings
-from oic.operators.element_types import accepted
 
 
 def signature(cls: type[Operator]) -> str:
@@ -56,8 +55,7 @@ def describe(name: str, as_json: bool) -> str:
 
 def _types(cls: type[Operator]) -> list[str]:
     """What the first operand may be (of `where` the second; of `iota` the result)."""
-    found = accepted(cls)
-    return [name for name, dtype in ALL.items() if dtype in found]
+    return [name for name, dtype in ALL.items() if dtype in cls.allowed]
 
 
 def _description(cls: type[Op]) -> str:

@@ -264,7 +264,7 @@ class Op:
         for block in self.regions:
             block.owner = self
         parts["span"], parts["block"] = span, None
-        parts["results"] = [Value(t, self, hint) for t in self.infer()]
+        parts["results"] = [Value(t, self, hint) for t in self.result_types()]
 
     def __setattr__(self, key: str, part: Any) -> None:
         """Set a part; while the op is in a block, the values it takes know it as a user."""
@@ -295,6 +295,10 @@ class Op:
     def infer(self) -> list[Type]:
         """The types of the results, by default the field `type`; raises OpError.  The only type rule."""
         return [self.__dict__["type"]] if "type" in self.fields else []
+
+    def result_types(self) -> list[Type]:
+        """What `infer` gives, or the refusal of operands that the op does not take."""
+        return self.infer()
 
     def verify(self) -> None:
         """Raise OpError unless what its regions yield fits what it carries or gives."""

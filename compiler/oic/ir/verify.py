@@ -134,7 +134,7 @@ class _Verifier:
 
     def _types(self, op: Op) -> None:
         try:
-            inferred = op.infer()
+            inferred = op.result_types()
             op.verify()
         except OpError as refused:
             raise AssertionError(f"{refused.message}\n{located(op)}") from None

@@ -3,14 +3,13 @@
 Importing this package, or a module of it, registers every op.
 """
 
-from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
 from oic.ir import control as control
 from oic.ir import index as index
 from oic.ir import state as state
-from oic.ir.core import REGISTRY, Op
+from oic.ir.core import REGISTRY
 from oic.operators.base import Operator
 
 for module in iter_modules(__path__, f"{__name__}."):
@@ -19,10 +18,4 @@ for module in iter_modules(__path__, f"{__name__}."):
 
 def catalog() -> dict[str, type[Operator]]:
     """The operators of the catalog, which a source may name, by name."""
-    return _catalog(tuple(REGISTRY.values()))
-
-
-@cache
-def _catalog(registered: tuple[type[Op], ...]) -> dict[str, type[Operator]]:
-    found = {c.name: c for c in registered if c.catalog and issubclass(c, Operator)}
-    return dict(sorted(found.items()))
+    return {name: c for name, c in sorted(REGISTRY.items()) if c.catalog and issubclass(c, Operator)}

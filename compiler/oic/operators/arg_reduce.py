@@ -10,8 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from oic import dtypes
-from oic.dtypes import NUM, Array
+from oic.dtypes import ALL, NUM, Array, i64
 from oic.ir import dims
 from oic.ir.core import Op, Value
 from oic.ir.dims import Dim
@@ -35,26 +34,23 @@ class ArgReduction(Operator):
     keepdims: bool = False
     select_first: bool = True
 
+    allowed = NUM
     better: ClassVar[np.ufunc]
     examples = (
-        ("f32[2, 4]", "axis=1"),
-        ("f32[2, 4]", "axis=1, select_first=false"),
+        ("f32[2, 4]", "axis=1"), ("f32[3, 1]", "axis=1"), ("f32[0, 3]", "axis=1"),
+        ("f32[2, 4]", "axis=1, select_first=false"), ("f32[19, 37]", "axis=0, select_first=false"),
         ("f32[3, 1037]", "axis=-1, keepdims=true"),
-        ("f32[19, 37]", "axis=0, select_first=false"),
-        ("f32[3, 1]", "axis=1"),
-        ("f32[0, 3]", "axis=1"),
-        *((f"{d}[3, 19]", "axis=1") for d in dtypes.ALL if dtypes.ALL[d] in NUM),
-        *((f"{d}[5, 3]", "axis=0") for d in dtypes.ALL if dtypes.ALL[d] in NUM),
-        *((f"{d}[19]", "axis=0, select_first=false") for d in dtypes.ALL if dtypes.ALL[d] in NUM),
-    )
+        *((f"{d}[3, 19]", "axis=1") for d in ALL if ALL[d] in NUM),
+        *((f"{d}[5, 3]", "axis=0") for d in ALL if ALL[d] in NUM),
+        *((f"{d}[19]", "axis=0, select_first=false") for d in ALL if ALL[d] in NUM),
+    )  # fmt: skip
 
     def infer(self) -> list[Type]:
-        self.require("x", NUM)
         require_flag(self, "keepdims")
         require_flag(self, "select_first")
         axis = normal_axis(self, self.axis, self.x.tensor.rank)
         require_some(self, [self.x.shape[axis]], "axis")
-        return self.tensor(dtypes.i64, without(self.x.shape, [axis], self.keepdims))
+        return self.tensor(i64, without(self.x.shape, [axis], self.keepdims))
 
     def ids_below(self, result: Value) -> Dim:
         return self.x.shape[self.axis]

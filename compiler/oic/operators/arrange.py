@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oic import dtypes
-from oic.dtypes import Array, DType
+from oic.dtypes import Array, DType, f32, f64, i32, i64
 from oic.ir import dims
 from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
@@ -242,17 +241,13 @@ class Gather(Operator, name="gather"):
     axis: int = 0
     to: DType | None = None
 
-    own: ClassVar[dict[str, DType]] = {"ids": dtypes.i32}
+    own: ClassVar[dict[str, DType]] = {"ids": i32}
     selects = ("table",)
-    examples = (
-        ("f32[5, 3]", "i32[2, 2]"),
-        ("f16[5, 3]", "i64[4]", "to=f32"),
-        ("i8[2, 4]", "i32", "axis=1"),
-    )
+    examples = (("f32[5, 3]", "i32[2, 2]"), ("f16[5, 3]", "i64[4]", "to=f32"), ("i8[2, 4]", "i32", "axis=1"))
 
     def infer(self) -> list[Type]:
         self.require_rank("table", 1)
-        self.require("ids", (dtypes.i32, dtypes.i64))
+        self.require("ids", (i32, i64))
         axis = normal_axis(self, self.axis, self.table.tensor.rank)
         shape = self.table.shape
         known, size = self.ids.op, shape[axis]
@@ -302,7 +297,7 @@ class Gather(Operator, name="gather"):
         Kernel("gather_pairs", _dtypes, _in_panels, fits=_of_rows, takes={"table": PAIRED[PANELS]},
                stored={"table": ("", "bf16")}, cost=lambda op, target: op._elements() * target.costs.line),
         *of_groups(Kernel("gather", _dtypes, lambda op: {**op._in_panels(), "size": op.table.shape[0]},
-                          fits=lambda op: op._of_rows() and op.table.dtype is dtypes.f32, takes={"table": PANELS},
+                          fits=lambda op: op._of_rows() and op.table.dtype is f32, takes={"table": PANELS},
                           cost=lambda op, target: op._elements() * target.costs.line / 4), "table"),
         Kernel("gather", ("table", "ids"), _args, fits=_copies, cost=_bytes),
         Kernel("gather_wide", _dtypes, _args, call="gather", stored={"table": FLOATS},
@@ -310,9 +305,9 @@ class Gather(Operator, name="gather"):
     )
 
 
-def holds(wide: dtypes.DType, narrow: dtypes.DType) -> bool:
+def holds(wide: DType, narrow: DType) -> bool:
     """Every value of `narrow` is a value of `wide`, for the pairs that gather widens."""
-    if wide not in (dtypes.f32, dtypes.f64, dtypes.i32) or narrow.kind in ("bitset", "bool"):
+    if wide not in (f32, f64, i32) or narrow.kind in ("bitset", "bool"):
         return False
     return (narrow.is_float or narrow.bits <= 16) and wide.holds(narrow)
 
@@ -332,13 +327,14 @@ class Iota(Operator, name="iota"):
     axis: int = 0
     start: int | Value = 0
 
+    allowed = frozenset({i32})
     examples = (("shape=[4]",), ("shape=[2, 3]", "axis=1, start=-5"))
 
     def infer(self) -> list[Type]:
         normal_axis(self, self.axis, len(self.shape))
         for size in self.shape:
             require_size(size, "shape")
-        return self.tensor(dtypes.i32, self.shape)
+        return self.tensor(i32, self.shape)
 
     def ids_below(self, result: Value) -> Dim | None:
         return self.shape[self.axis] if self.start == 0 else None

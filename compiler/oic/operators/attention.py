@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oic import dtypes
-from oic.dtypes import Array, DType
+from oic.dtypes import FLT, Array, DType, bf16, bool_, f16, f32, f64, i8
 from oic.ir import dims
 from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
@@ -18,7 +17,7 @@ from oic.ir.index import at_least
 from oic.ir.types import Type
 from oic.kernels.kernel import Converted, Ints, Kernel, KernelArgs, Out, Scratch, Stride
 from oic.kernels.targets import NATIVE
-from oic.operators.base import Operator
+from oic.operators.base import Operator, require_broadcast
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.matmul import narrower, strides_of
 from oic.operators.position import is_one, one_or_each
@@ -80,6 +79,7 @@ class Attention(Operator, name="attention"):
     causal: bool = False
     window: int | Value | None = None
 
+    allowed = FLT
     scalars = ("kv_len",)
     examples = (
         ("f32[3, 4, 8]", "f32[5, 2, 8]", "f32[5, 2, 6]", "causal=true"),
@@ -105,8 +105,8 @@ class Attention(Operator, name="attention"):
         for axis in range(rank - 3):
             self.require_dim("k", axis, q.shape[axis])
         self.require_shape("v", [*k.shape[:-1], v.shape[-1]])
-        self._require_scores("bias", dtypes.f32)
-        self._require_scores("mask", dtypes.bool_)
+        self._require_scores("bias", f32)
+        self._require_scores("mask", bool_)
         if not is_one(self, "kv_len"):
             self.require_shape("kv_len", q.shape[:-3])
         self._require_settings()
@@ -114,22 +114,21 @@ class Attention(Operator, name="attention"):
 
     def _require_pair(self) -> None:
         """Refuse keys and values in a dtype that the queries do not go with."""
-        self.require("q", dtypes.FLT)
         self.require_same_dtype("k", "v")
         q, k = self.q.dtype, self.k.dtype
         for where, value in (("k_scale", self.k_scale), ("v_scale", self.v_scale)):
-            if (value is not None) != (k is dtypes.i8):
+            if (value is not None) != (k is i8):
                 raise OpError("op-dtype", f"{where} goes with i8 keys and values", where if value else "k")
             if value is not None:
                 self._require_scale(where, value)
-        good = q is dtypes.f32 if k is dtypes.i8 else (k is q or (q is dtypes.f32 and k.narrow))
+        good = q is f32 if k is i8 else (k is q or (q is f32 and k.narrow))
         if not good:
             fix = "keys and values have the dtype of the queries; f32 queries take narrower ones too"
             raise OpError("op-dtype", f"attention of {q} over {k}", "k", fix)
 
     def _require_scale(self, where: str, value: Value) -> None:
         """k_scale and v_scale have the shape of the trailing axes of k and v without the last."""
-        self.require(where, (dtypes.f32,))
+        self.require(where, (f32,))
         whole, rank = getattr(self, where[0]).shape[:-1], value.tensor.rank
         self.require_rank(where, 1, len(whole))
         if rank not in (1, 2, len(whole)):
@@ -151,11 +150,7 @@ class Attention(Operator, name="attention"):
             return
         self.require(where, (dtype,))
         *lead, n, heads, _ = self.q.shape
-        whole = (*lead, heads, n, self.k.shape[-3])
-        self.require_rank(where, 0, len(whole))
-        for back in range(-1, -value.tensor.rank - 1, -1):
-            if value.shape[back] != 1:
-                self.require_dim(where, back, whole[back])
+        require_broadcast(self, where, (*lead, heads, n, self.k.shape[-3]))
 
     def _require_settings(self) -> None:
         require_number(self, "scale", self.q.dtype)
@@ -242,7 +237,7 @@ class Attention(Operator, name="attention"):
     _plain = Kernel("attention", ("q", "k"), _args, layouts=_layouts, units=_units, work=_work, phases=True)
     kernels = (
         _plain,
-        replace(_plain, name=PAIRS, args=lambda op: op._args(paired=True), fits=lambda op: op.k.dtype is dtypes.bf16,
+        replace(_plain, name=PAIRS, args=lambda op: op._args(paired=True), fits=lambda op: op.k.dtype is bf16,
                 needs=frozenset({NATIVE}), cost=lambda op, target: -1.0),  # less than that of others
     )  # fmt: skip
 
@@ -265,6 +260,7 @@ class Attn(Operator, name="attn"):
     v: Value
     w: Value
 
+    allowed = FLT
     examples = (
         ("f32[1, 8]", "f16[5, 2, 4]", "f16[5, 2, 4]", "f32[8, 8]"),
         ("f32[3, 6]", "f32[1, 4]", "f32[1, 4]", "f32[6, 8]"),
@@ -276,12 +272,11 @@ class Attn(Operator, name="attn"):
         self.require_rank("w", 2, 2)
         self.require_rank("k", 2, 3)
         self.require_rank("v", self.k.tensor.rank, self.k.tensor.rank)
-        for where in ("h", "k"):
-            self.require(where, dtypes.FLT)
+        self.require("k", self.allowed)
         self.require_same_dtype("k", "v")
         if not narrower(self.h.dtype, self.w.dtype):
             raise OpError("op-dtype", f"attn of {self.h.dtype} with weights of {self.w.dtype}", "w")
-        if self.k.dtype is dtypes.f64 and self.h.dtype is not dtypes.f64:
+        if self.k.dtype is f64 and self.h.dtype is not f64:
             raise OpError("op-dtype", "keys in f64 need h in f64", "k")
         self.require_dim("w", 0, self.h.shape[1])
         self.require_shape("v", [*self.k.shape[:-1], self.v.shape[-1]])
@@ -369,7 +364,7 @@ def work(
     each = 2 if paired else 1
     k, v = (_padded(-(-dims.maximum(w) // n)) for w, n in zip(widths, (each, 1)))
     same = of[1] is of[0].computed  # computed with as they are stored
-    in_registers = same or (of[0] is not dtypes.f64 and not paired and of[1] in (dtypes.f16, dtypes.bf16, dtypes.i8))
+    in_registers = same or (of[0] is not f64 and not paired and of[1] in (f16, bf16, i8))
     widened = 0 if same else 4 * k
     if mine >= PACKED:
         panel = LANES * k + widened
@@ -422,9 +417,7 @@ def participating(n: int, t: int, lead: tuple[int, ...], kv_len: Any, causal: bo
     return part
 
 
-def attend(
-    q: Array, k: Array, v: Array, scale: float, bias: Any, part: Mask, softcap: float = 0.0
-) -> Array:
+def attend(q: Array, k: Array, v: Array, scale: float, bias: Any, part: Mask, softcap: float = 0.0) -> Array:
     """The result of attention in f64.  q [.., N, Hq, Dk], k and v [.., T, Hk, D], part [.., Hq, N, T]."""
     s = products(q, k) * scale
     if softcap:

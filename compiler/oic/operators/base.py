@@ -22,7 +22,7 @@ replaced by plain numbers before it is called.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -36,6 +36,9 @@ from oic.kernels.targets import Target
 from oic.operators.settings import accumulated, range_checks, require_number
 
 EPS = 2.0**-23
+BROADCAST = (("[2, 3]", "[3]", ""), ("[4, 1, 3]", "[2, 3]", "[3]"), ("", "[5]", ""), ("[0, 3]", "[3]", "[3]"))
+NINE = ("[9]",) * 3
+"""Shapes of the examples of elementwise operators, of up to three operands."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,8 @@ class Operator(Op):
     """Base of the operators of OPS."""
 
     catalog = True
+    allowed: ClassVar[frozenset[DType]] = frozenset(dtypes.ALL.values())
+    """What the first operand may be whose dtype is not its `own`; of an operator without operands, the result."""
     examples: ClassVar[tuple[tuple[str, ...], ...]] = ()
     kernels: ClassVar[tuple[Kernel, ...]] = ()
     """The ways to compute it; for operators that are not elementwise."""
@@ -152,6 +157,12 @@ class Operator(Op):
 
     of: ClassVar[Any] = None
     """The function of NumPy that is the meaning, where it takes no more to say it."""
+
+    def result_types(self) -> list[Type]:
+        first = next((k for k in positional(type(self)) if k not in self.own), None)
+        if first is not None and not all(v.dtype in self.allowed for v in self.values_of(first)):
+            self.require(first, self.allowed)
+        return self.infer()
 
     def reference(self, *arrays: Any) -> Any:
         """The meaning, on NumPy arrays.  Called, as `tolerance` is, without NumPy's warnings."""
@@ -226,17 +237,35 @@ class Operator(Op):
         return [TensorType(dtype, tuple(shape))]
 
 
+def positional(cls: type[Op]) -> list[str]:
+    """Names of the operands given by position in source."""
+    return [k for k, f in cls.fields.items() if f.kind in ("operand", "rest")]
+
+
 class Elementwise(Operator):
-    """Base of elementwise operators: operands of one dtype, broadcast, but for those that have their `own`."""
+    """Base of elementwise operators: operands of one dtype, broadcast, but for those that have their `own`.
+
+    Its `examples` are shapes that are broadcast, and nine elements of every type that is allowed, all with the
+    `setting` that has no default, and `more` of its own.
+    """
 
     elementwise = True
     c = Scalar()
-    allowed: ClassVar[frozenset[DType]] = dtypes.NUM
+    allowed = dtypes.NUM
+    setting: ClassVar[str] = ""
+    more: ClassVar[tuple[tuple[str, ...], ...]] = ()
+
+    def __init_subclass__(cls, **traits: Any) -> None:
+        super().__init_subclass__(**traits)
+        usual = dtypes.f32 if dtypes.f32 in cls.allowed else dtypes.i32
+        typed = [(usual, shapes) for shapes in BROADCAST] + [(d, NINE) for d in dtypes.ALL.values() if d in cls.allowed]
+        end = (cls.setting,) if cls.setting else ()
+        tried = [(*(f"{cls.own.get(k, d)}{s}" for k, s in zip(positional(cls), shapes)), *end) for d, shapes in typed]
+        cls.examples = (*tried, *cls.more)
 
     def infer(self) -> list[Type]:
         names = positional(type(self))
         first, *others = (name for name in names if name not in self.own)
-        self.require(first, self.allowed)
         self.require_same_dtype(first, *others)
         shape, dtype = self.broadcast(*names), getattr(self, first).dtype
         for where in self.numbers:
@@ -273,14 +302,18 @@ def normal_axis(op: Op, axis: int, rank: int, where: str = "axis") -> int:
     return axis % rank
 
 
+def require_broadcast(op: Op, where: str, shape: Sequence[Dim]) -> None:
+    """Refuse an operand of a higher rank, or of a size that is neither a static 1 nor the shape's."""
+    op.require_rank(where, 0, len(shape))
+    sizes = getattr(op, where).shape
+    for axis in range(-1, -len(sizes) - 1, -1):
+        if sizes[axis] != 1:
+            op.require_dim(where, axis, shape[axis])
+
+
 def is_float(op: Operator) -> bool:
     """The first operand is of floats."""
     return op.operands[0].dtype.is_float
-
-
-def positional(cls: type[Op]) -> list[str]:
-    """Names of the operands given by position in source."""
-    return [k for k, f in cls.fields.items() if f.kind in ("operand", "rest")]
 
 
 def by_name(cls: type[Operator]) -> list[str]:
@@ -302,11 +335,6 @@ def in_source(cls: type[Operator], field_: str) -> str:
 def from_source(cls: type[Operator], name: str) -> str:
     """The field that a name in source means."""
     return cls.renamed.get(name, name)
-
-
-def nines(of: Collection[DType], operands: int = 1) -> tuple[tuple[str, ...], ...]:
-    """Examples: so many operands of nine elements, of each of these types."""
-    return tuple((f"{d}[9]",) * operands for d in dtypes.ALL.values() if d in of)
 
 
 def parse_example(text: str) -> TensorType:

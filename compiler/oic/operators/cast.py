@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from oic import dtypes
-from oic.dtypes import Array, DType
+from oic.dtypes import ALL, NUM, Array, DType, bitset, bool_, i64, u64, wrap
 from oic.ir.core import Op, OpError, Value, is_index
 from oic.ir.types import Type
 from oic.operators import settings
 from oic.operators.base import Scalar, UnaryOperator
 
-KINDS = dtypes.NUM | {dtypes.bool_}
+KINDS = NUM | {bool_}
 
 
 def half_away(x: Array) -> Array:
@@ -51,28 +50,18 @@ class Cast(UnaryOperator, name="cast"):
 
     allowed = KINDS
     inplace = ()
-    examples = (
-        ("f32[2, 3]", "to=i8"),
-        *(("f32[9]", f"to={d}") for d in dtypes.ALL if dtypes.ALL[d] in KINDS),
-        *((f"{d}[9]", "to=f32") for d in dtypes.ALL if dtypes.ALL[d] in KINDS),
+    setting = "to=f32"
+    more = (
+        *(("f32[9]", f"to={d}") for d in ALL if ALL[d] in KINDS),
         *((f"{d}[9]", "to=bf16") for d in ("f64", "i64", "u64", "i32", "u8", "bool")),
         *((f"{d}[9]", "to=bool") for d in ("f16", "f64", "i4", "u64", "bool")),
         *(("f64[9]", f'to=i32, rounding_mode="{mode}"') for mode in ROUNDING),
         *(("f16[9]", f'to=u4, rounding_mode="{mode}"') for mode in ROUNDING),
-        ("f64[9]", "to=f16"),
-        ("f64[9]", "to=u64"),
-        ("f32", "to=i64"),
-        ("i8[9]", "to=i64"),
-        ("u2[9]", "to=u16"),
-        ("bool[9]", "to=i1, saturate=true"),
-        ("bool[9]", "to=i8"),
-        ("i64[9]", "to=i4, saturate=true"),
-        ("i64[9]", "to=i4, saturate=false"),
-        ("u64[9]", "to=i64, saturate=true"),
-        ("i8[9]", "to=u64, saturate=true"),
-        ("i32[9]", "to=u8, saturate=false"),
-        ("u64[9]", "to=i16, saturate=false"),
-    )
+        ("f64[9]", "to=f16"), ("f64[9]", "to=u64"), ("f32", "to=i64"),
+        ("i8[9]", "to=i64"), ("u2[9]", "to=u16"), ("bool[9]", "to=i8"), ("bool[9]", "to=i1, saturate=true"),
+        ("i64[9]", "to=i4, saturate=true"), ("u64[9]", "to=i64, saturate=true"), ("i8[9]", "to=u64, saturate=true"),
+        ("i64[9]", "to=i4, saturate=false"), ("i32[9]", "to=u8, saturate=false"), ("u64[9]", "to=i16, saturate=false"),
+    )  # fmt: skip
 
     def ids_below(self, result: Value) -> Value | None:
         return self.x if self.x.dtype.is_int and self.to.is_int else None
@@ -109,7 +98,7 @@ class Cast(UnaryOperator, name="cast"):
         if to.is_int and source.is_float:
             how = f"{to}_{self.rounding_mode}"
         elif to.is_int:
-            source = dtypes.u64 if source is dtypes.u64 else dtypes.i64
+            source = u64 if source is u64 else i64
             how = f"{to}_wrap" if self.saturate is False or to.holds(self.x.dtype) else f"{to}_sat"
         whole = to if to.is_int else source if source.is_int else None
         file = "math/scalar_cast_int.h" if whole else "math/scalar_cast.h"
@@ -127,9 +116,9 @@ class Cast(UnaryOperator, name="cast"):
         if self.x.dtype.is_float:
             whole = ROUNDING[self.rounding_mode](np.where(x == x, x, 0).astype(np.float64))
             return saturated(whole, to)
-        wide = x.astype(np.uint64 if self.x.dtype is dtypes.u64 else np.int64)
+        wide = x.astype(np.uint64 if self.x.dtype is u64 else np.int64)
         if self.saturate is False or to.holds(self.x.dtype):
-            return dtypes.wrap(wide, to)
+            return wrap(wide, to)
         low = np.maximum(wide, np.asarray(max(to.low, np.iinfo(wide.dtype).min), wide.dtype))
         return np.minimum(low, np.asarray(min(to.high, np.iinfo(wide.dtype).max), wide.dtype))
 
@@ -150,19 +139,12 @@ class Fill(UnaryOperator, name="fill"):
     value: float | int | bool | Value | None = None
 
     unread = ("x",)
-    allowed = KINDS | {dtypes.bitset}
+    allowed = KINDS | {bitset}
     c = Scalar(("element",), bare=True)
-    examples = (
-        ("f32[2, 3]", "value=-1.5"),
-        ("f32", "value=0.1"),
-        ("f16[0]", "value=0.1"),
-        *((f"{d}[9]",) for d in dtypes.ALL if dtypes.ALL[d].kind != "ternary"),
-        ("bf16[9]", "value=0.1"),
-        ("i4[9]", "value=-3"),
-        ("u8[9]", "value=200"),
-        ("bool[9]", "value=true"),
-        ("bitset[9]", "value=255"),
-    )
+    more = (
+        ("f32[2, 3]", "value=-1.5"), ("f32", "value=0.1"), ("f16[0]", "value=0.1"), ("bf16[9]", "value=0.1"),
+        ("i4[9]", "value=-3"), ("u8[9]", "value=200"), ("bool[9]", "value=true"), ("bitset[9]", "value=255"),
+    )  # fmt: skip
 
     def infer(self) -> list[Type]:
         types = super().infer()
@@ -211,7 +193,7 @@ def saturated(whole: Array, to: DType) -> Array:
     """Whole f64 numbers as integers of a type, those beyond its range at its ends."""
     top = 2.0 ** (to.bits - 1 if to.low < 0 else to.bits)
     inside = (whole > to.low) & (whole < top)
-    border = np.uint64 if to is dtypes.u64 else np.int64
+    border = np.uint64 if to is u64 else np.int64
     middle = np.where(inside, whole, 0.0).astype(border)
     ends = np.where(whole <= to.low, np.asarray(to.low, border), np.asarray(to.high, border))
     return np.where(inside, middle, ends)

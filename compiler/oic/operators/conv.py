@@ -92,12 +92,12 @@ class Convolution(Operator):
     rounding: str = "tflite"
     """Settings of the `requantize` of its sums that is part of it; `to` is None where there is none."""
 
+    allowed = dtypes.NUM
     spatial: ClassVar[int] = 1
     derived = ("taps", *REQUANTIZED)
 
     def infer(self) -> list[Type]:
         n = self.spatial
-        self.require("x", dtypes.NUM)
         self.require_same_dtype("x", "w")
         self.require_rank("x", n + 1)
         self.require_rank("w", *(2, 2) if self.taps else (n + 2, n + 2))

@@ -51,9 +51,7 @@ def replaced(
     """The array with a box of its leading axes replaced."""
     found = np.array(x)
     ends = [at + (1 if n is None else dims.evaluate(n, sizes)) for at, n in zip(offsets, lengths)]
-    inside = tuple(
-        at if n is None else slice(at, end) for at, end, n in zip(offsets, ends, lengths, strict=True)
-    )
+    inside = tuple(at if n is None else slice(at, end) for at, end, n in zip(offsets, ends, lengths, strict=True))
     assert all(at >= 0 and end <= n for at, end, n in zip(offsets, ends, found.shape)), inside
     found[inside] = part
     return found
@@ -155,9 +153,7 @@ def filled(value: Any, type_: TensorType, sizes: Mapping[str, int]) -> Array:
 def _fused(op: Op, read: ReadValue, sizes: Mapping[str, int]) -> list[Array]:
     """The ops of a fused region on whole arrays, each result stored as if it were a value."""
     body = op.regions[0]
-    inner: dict[Value, Any] = {
-        arg: read(given) for arg, given in zip(body.args, op.operands, strict=False)
-    }
+    inner: dict[Value, Any] = {arg: read(given) for arg, given in zip(body.args, op.operands, strict=False)}
 
     def look(value: Value) -> Any:
         return inner[value] if value in inner else read(value)

@@ -83,6 +83,7 @@ class MatMul(Operator, name="matmul"):
     transpose_b: bool = False
     acc: DType | None = None
 
+    allowed = dtypes.NUM | {dtypes.bool_, dtypes.bitset}
     examples = (
         ("f32[3, 17]", "f32[17, 5]"),
         ("f32[2, 1, 3, 8]", "f32[4, 8, 2]"),
@@ -98,7 +99,6 @@ class MatMul(Operator, name="matmul"):
     )
 
     def infer(self) -> list[Type]:
-        self.require("a", dtypes.NUM | {dtypes.bool_, dtypes.bitset})
         self.require_rank("a", 2)
         self.require_rank("b", 2)
         self._require_dtypes()
@@ -300,6 +300,7 @@ class Linear(Operator, name="linear"):
     rounding: str = "tflite"
     """Settings of the `requantize` of its sums that is part of it; `to` is None where there is none."""
 
+    allowed = dtypes.NUM
     derived = REQUANTIZED
     examples = (
         ("f32[3, 17]", "f32[5, 17]"),
@@ -313,7 +314,6 @@ class Linear(Operator, name="linear"):
     )
 
     def infer(self) -> list[Type]:
-        self.require("x", dtypes.NUM)
         self.require_rank("x", 1)
         self.require_rank("w", 2, 2)
         x, w = self.x.dtype, self.w.dtype

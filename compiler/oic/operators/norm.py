@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from oic import dtypes
-from oic.dtypes import Array, DType
+from oic.dtypes import FLT, Array, DType, f64
 from oic.ir import dims
 from oic.ir.core import OpError, Value
 from oic.ir.dims import Dim
@@ -53,6 +52,7 @@ class LayerNorm(Operator, name="layer_norm"):
     eps: float | int | Value
     axes: list[int] = [-1]
 
+    allowed = FLT
     examples = (
         ("f32[3, 17]", "f32[17]", "eps=1e-5, beta=f32[17]"),
         ("f32[2, 3, 4]", "f32[3, 4]", "eps=1e-5, axes=[1, 2]"),
@@ -63,7 +63,6 @@ class LayerNorm(Operator, name="layer_norm"):
     )
 
     def infer(self) -> list[Type]:
-        self.require("x", dtypes.FLT)
         require_eps(self)
         rank = self.x.tensor.rank
         axes = [normal_axis(self, a, rank, "axes") for a in self.axes]
@@ -74,7 +73,7 @@ class LayerNorm(Operator, name="layer_norm"):
         return [self.x.type]
 
     def reference(self, x: Array, gamma: Array, beta: Array | None = None) -> Array:
-        axes = tuple(a % x.ndim for a in self.axes)
+        axes = tuple(self.axes)
         wide = x.astype(np.float64)
         centred = wide - mean(wide, axes, self.x.dtype)
         spread = np.sqrt(mean_square(centred, axes, self.x.dtype) + as_computed(self.eps, self.x.dtype))
@@ -83,8 +82,7 @@ class LayerNorm(Operator, name="layer_norm"):
 
     def tolerance(self, y: Array, *inputs: Any) -> Array:
         x, gamma, beta = [*inputs, None][:3]
-        axes = tuple(a % np.ndim(x) for a in self.axes)
-        wide = real(x)
+        axes, wide = tuple(self.axes), real(x)
         # The mean's own error moves every element: it is relative to the largest x, not to y.
         spread = np.sqrt(wide.var(axes, keepdims=True) + float(as_computed(self.eps, self.x.dtype)))
         largest = np.abs(wide).max(axes, keepdims=True, initial=0.0)
@@ -103,9 +101,7 @@ class LayerNorm(Operator, name="layer_norm"):
         eps = Converted(self.eps, self.x.dtype.value)
         return {"x": self.x, "gamma": self.gamma, "beta": self.beta, "y": Out(), **sizes, "eps": eps}
 
-    kernels = (
-        Kernel("layer_norm", _types, _args, inplace=("x",), units=_rows, work=elementwise_work),
-    )
+    kernels = (Kernel("layer_norm", _types, _args, inplace=("x",), units=_rows, work=elementwise_work),)
 
 
 class RmsNorm(Operator, name="rms_norm"):
@@ -125,6 +121,7 @@ class RmsNorm(Operator, name="rms_norm"):
     gamma: Value
     eps: float | int | Value
 
+    allowed = FLT
     examples = (
         ("f32[3, 17]", "f32[17]", "eps=1e-5"),
         ("bf16[2, 8]", "bf16[8]", "eps=1e-6"),
@@ -134,7 +131,6 @@ class RmsNorm(Operator, name="rms_norm"):
     )
 
     def infer(self) -> list[Type]:
-        self.require("x", dtypes.FLT)
         self.require_rank("x", 1)
         require_eps(self)
         require_parameter(self, "gamma", self.x.shape[-1:])
@@ -154,9 +150,7 @@ class RmsNorm(Operator, name="rms_norm"):
         sizes = {"outer": dims.product(self.x.shape[:-1]), "n": self.x.shape[-1]}
         return {"x": self.x, "gamma": self.gamma, "y": Out(), **sizes, "eps": Converted(self.eps, self.x.dtype.value)}
 
-    kernels = (
-        Kernel("rms_norm", ("x", "gamma"), _args, inplace=("x",), units=_rows, work=elementwise_work),
-    )
+    kernels = (Kernel("rms_norm", ("x", "gamma"), _args, inplace=("x",), units=_rows, work=elementwise_work),)
 
 
 class BatchNorm(Operator, name="batch_norm"):
@@ -180,13 +174,13 @@ class BatchNorm(Operator, name="batch_norm"):
     eps: float | int | Value = 1e-5
     channel: int = 1
 
+    allowed = FLT
     examples = (
         ("f32[2, 3, 5]", "f32[3]", "f32[3]", "f32[3]", "f32[3]"),
         ("f16[3, 4]", "f16[3]", "f16[3]", "f16[3]", "f16[3]", "channel=0"),
     )
 
     def infer(self) -> list[Type]:
-        self.require("x", dtypes.FLT)
         require_eps(self)
         axis = normal_axis(self, self.channel, self.x.tensor.rank, "channel")
         size, given = self.x.shape[axis], self.gamma.shape[:1]
@@ -232,8 +226,9 @@ class Exponentials(Operator):
     x: Value
     axis: int = -1
 
+    allowed = FLT
+
     def infer(self) -> list[Type]:
-        self.require("x", dtypes.FLT)
         normal_axis(self, self.axis, self.x.tensor.rank)
         return [self.x.type]
 
@@ -334,5 +329,5 @@ def require_eps(op: LayerNorm | RmsNorm | BatchNorm) -> None:
 
 def require_parameter(op: LayerNorm | RmsNorm, where: str, shape: tuple[Dim, ...]) -> None:
     """Refuse a gamma or beta of another shape, or that the type x is computed in does not hold."""
-    op.require(where, dtypes.FLT if op.x.dtype is dtypes.f64 else dtypes.FLT - {dtypes.f64})
+    op.require(where, FLT if op.x.dtype is f64 else FLT - {f64})
     op.require_shape(where, shape)

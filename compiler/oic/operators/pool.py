@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from oic import dtypes
-from oic.dtypes import Array
+from oic.dtypes import FLT, Array
 from oic.ir import dims
 from oic.ir.core import Op, OpError, Value
 from oic.ir.index import at_least
@@ -26,10 +25,10 @@ class Pool(Operator):
     stride: int | list[int] | None = None
     padding: int | list[int] = 0
 
+    allowed = FLT
     renamed = {"kernel": "window"}
 
     def infer(self) -> list[Type]:
-        self.require("x", dtypes.FLT)
         each = list(zip(*self._settings(), strict=True))
         self.require_rank("x", len(each))
         shape = list(self.x.shape)

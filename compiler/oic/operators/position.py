@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from oic import dtypes
-from oic.dtypes import INT, Array
+from oic.dtypes import FLT, INT, Array, f32, f64, i32
 from oic.ir import dims
 from oic.ir.core import Op, OpError, Value, is_index
 from oic.ir.dims import Dim
@@ -28,7 +27,7 @@ def is_one(op: Op, where: str) -> bool:
         return True
     op.require(where, INT)
     if given.tensor.size != 1:
-        op.require(where, (dtypes.i32,))
+        op.require(where, (i32,))
     return given.tensor.size == 1
 
 
@@ -67,6 +66,7 @@ class Rope(Operator, name="rope"):
     style: str = "half"
     dims: int | None = None
 
+    allowed = FLT
     tensors = ("pos",)
     examples = (
         ("f32[3, 2, 8]", "pos=5"),
@@ -77,18 +77,17 @@ class Rope(Operator, name="rope"):
     )
 
     def infer(self) -> list[Type]:
-        self.require("x", dtypes.FLT)
         self.require_rank("x", 3)
         if self.style not in ("half", "interleaved"):
             raise OpError("op-setting", 'style is "half" or "interleaved"', "style")
         turned, width = self._turned(), self.x.shape[-1]
         if turned < 0 or turned % 2 or (isinstance(width, int) and turned > width):
             raise OpError("op-setting", f"dims {turned} is not an even part of {width}", "dims")
-        require_number(self, "base", dtypes.f64)
+        require_number(self, "base", f64)
         if not isinstance(self.base, Value) and not self.base > 0:
             raise OpError("op-setting", f"base {self.base} is not positive", "base")
         if self.freqs is not None:
-            self.require("freqs", (dtypes.f32,))
+            self.require("freqs", (f32,))
             self.require_shape("freqs", [turned // 2])
         if not is_one(self, "pos"):
             self._require_pos(self.x.shape[:-2])
@@ -181,13 +180,13 @@ class RelativePositionBias(Operator, name="relative_position_bias"):
     bidirectional: bool
     max_distance: int = 128
 
+    allowed = FLT
     examples = (
         ("f32[32, 2]", "q_start=0, n=4, t=9, bidirectional=true"),
         ("f16[8, 3]", "q_start=200, n=2, t=202, bidirectional=false, max_distance=20"),
     )
 
     def infer(self) -> list[Type]:
-        self.require("table", dtypes.FLT)
         self.require_rank("table", 2, 2)
         for where in ("n", "t"):
             require_size(getattr(self, where), where)
@@ -198,7 +197,7 @@ class RelativePositionBias(Operator, name="relative_position_bias"):
         if self.max_distance <= self._exact():
             message = f"max_distance {self.max_distance} is within the {self._exact()} exact buckets"
             raise OpError("op-setting", message, "max_distance")
-        return self.tensor(dtypes.f32, [self.table.shape[1], self.n, self.t])
+        return self.tensor(f32, [self.table.shape[1], self.n, self.t])
 
     def _half(self) -> int:
         buckets = dims.maximum(self.table.shape[0])

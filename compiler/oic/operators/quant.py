@@ -83,6 +83,7 @@ class Quantize(Affine, name="quantize"):
     Source: ONNX, `QuantizeLinear`.
     """
 
+    allowed = dtypes.FLT
     kernels = (Kernel("quantize", Affine._types, Affine._args, units=_units, work=elementwise_work),)
     examples = (
         ("f32[2, 3]", "f32", "to=i8"),
@@ -90,7 +91,6 @@ class Quantize(Affine, name="quantize"):
     )
 
     def infer(self) -> list[Type]:
-        self.require("x", dtypes.FLT)
         require_to(self, SMALL)
         self._require_parameters(self.to)
         return self.tensor(self.to, self.x.shape)
@@ -117,6 +117,7 @@ class Dequantize(Affine, name="dequantize"):
     Source: ONNX, `DequantizeLinear`.
     """
 
+    allowed = SMALL
     kernels = (Kernel("dequantize", Affine._types, Affine._args, units=_units, work=elementwise_work),)
     examples = (
         ("i8[2, 3]", "f32", "to=f32"),
@@ -124,7 +125,6 @@ class Dequantize(Affine, name="dequantize"):
     )
 
     def infer(self) -> list[Type]:
-        self.require("x", SMALL)
         require_to(self, dtypes.FLT)
         self._require_parameters(self.x.dtype)
         return self.tensor(self.to, self.x.shape)
@@ -161,6 +161,7 @@ class Requantize(Operator, name="requantize"):
     zero_point: int | Value = 0
     rounding: str = "tflite"
 
+    allowed = frozenset({dtypes.i32})
     own: ClassVar[dict[str, DType]] = {"shift": dtypes.i8}
     examples = (
         ("i32[2, 3]", "i32", "i8", "to=i8"),
@@ -168,7 +169,6 @@ class Requantize(Operator, name="requantize"):
     )
 
     def infer(self) -> list[Type]:
-        self.require("x", (dtypes.i32,))
         self.require("multiplier", (dtypes.i32,))
         self.require("shift", (dtypes.i8,))
         require_to(self, SMALL)

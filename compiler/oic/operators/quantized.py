@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oic import dtypes
-from oic.dtypes import Array, DType
+from oic.dtypes import Array, DType, bf16, f32
 from oic.ir import dims
 from oic.ir.core import Op, Value
 from oic.ir.dims import Dim
@@ -54,10 +53,10 @@ def in_panels(
 
     def narrow(op: Any) -> bool:
         stored = getattr(op, w).tensor.stored
-        return fits(op) and stored is dtypes.bf16 and getattr(op, x).dtype in (dtypes.f32, dtypes.bf16)
+        return fits(op) and stored is bf16 and getattr(op, x).dtype in (f32, bf16)
 
     def of_f32(op: Any) -> bool:
-        return fits(op) and getattr(op, x).dtype is getattr(op, w).dtype is dtypes.f32
+        return fits(op) and getattr(op, x).dtype is getattr(op, w).dtype is f32
 
     def paired(op: Any) -> KernelArgs:
         return _with_room(args(op), getattr(op, x).shape, lambda size: 2 * (size + 1))
@@ -118,7 +117,7 @@ def bound_as_computed(op: Op, w: Value, bound: Array, rows: Array, columns: Arra
     if in_groups(w):
         return np.asarray(bound * (1 + 2.0**-6) + np.matmul(steps(rows), np.abs(columns)))
     if op.kernel == PAIRS:
-        return pairs_bound(bound, rows, columns, op.operands[0].dtype is dtypes.f32)
+        return pairs_bound(bound, rows, columns, op.operands[0].dtype is f32)
     return bound
 
 

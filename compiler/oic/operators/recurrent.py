@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oic import dtypes
-from oic.dtypes import Array, f32
+from oic.dtypes import FLT, Array, f32
 from oic.ir.core import Op, OpError, Value
 from oic.ir.state import Splat
 from oic.ir.types import TensorType, Type
@@ -48,6 +47,7 @@ class Cell(Operator):
     are packed, narrowed and divided like those of any product, and its gates are one pass over the units.
     """
 
+    allowed = FLT
     gates = ""  # letters of `order`, in PyTorch's order
     states: ClassVar[tuple[str, ...]]  # what a step takes and gives anew
     x: Value
@@ -55,7 +55,6 @@ class Cell(Operator):
     order: str
 
     def infer(self) -> list[Type]:
-        self.require("x", dtypes.FLT)
         self.require_same_dtype(*positional(type(self)))
         if sorted(self.order) != sorted(self.gates):
             raise OpError("op-setting", f'order "{self.order}" is not an order of "{self.gates}"', "order")
@@ -139,9 +138,7 @@ class GruCell(Cell, name="gru_cell"):
         e = Expansion(self)
         x, h = e.wide(self.x), e.wide(self.h)
         xs, hs = e.add(Linear(x, self.w_ih, self.b_ih)), e.add(Linear(h, self.w_hh, self.b_hh))
-        r, z = (
-            e.add(Sigmoid(e.add(Add(self._part(e, xs, g), self._part(e, hs, g))))) for g in "rz"
-        )
+        r, z = (e.add(Sigmoid(e.add(Add(self._part(e, xs, g), self._part(e, hs, g))))) for g in "rz")
         if self.reset_after:
             inner = e.add(Mul(r, self._part(e, hs, "n")))
         else:

@@ -12,8 +12,7 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from oic import dtypes
-from oic.dtypes import FLOATS, FLT, NUM, Array, DType
+from oic.dtypes import ALL, FLOATS, FLT, NUM, Array, DType
 from oic.ir import dims
 from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
@@ -29,24 +28,14 @@ T = TypeVar("T")
 LANES = 16  # partial products of a float product
 
 MANY = (
-    ("f32[2, 3, 2]", "axes=[1]"),
-    ("f32[2, 3, 2]", "axes=[0, 2], keepdims=true"),
-    ("f32[2, 3, 2]", "axes=[-1, 0, 1]"),
-    ("f32[2, 3, 2, 3, 2]", "axes=[0, 2, 4]"),
-    ("f32[3, 1037]", "axes=[1]"),
-    ("f32[3, 2063]", "axes=[-1]"),
-    ("f32[131, 37]", "axes=[0]"),
-    ("f32[3, 1]", "axes=[1]"),
-    ("f32[0, 3]", "axes=[1]"),
-    *((f"{d}[3, 19]", "axes=[1]") for d in dtypes.ALL if dtypes.ALL[d] in NUM),
-    *((f"{d}[5, 3]", "axes=[0]") for d in dtypes.ALL if dtypes.ALL[d] in NUM),
-)
+    ("f32[2, 3, 2]", "axes=[1]"), ("f32[2, 3, 2]", "axes=[0, 2], keepdims=true"), ("f32[2, 3, 2]", "axes=[-1, 0, 1]"),
+    ("f32[3, 1037]", "axes=[1]"), ("f32[3, 2063]", "axes=[-1]"), ("f32[131, 37]", "axes=[0]"),
+    ("f32[3, 1]", "axes=[1]"), ("f32[0, 3]", "axes=[1]"), ("f32[2, 3, 2, 3, 2]", "axes=[0, 2, 4]"),
+    *((f"{d}[3, 19]", "axes=[1]") for d in ALL if ALL[d] in NUM),
+    *((f"{d}[5, 3]", "axes=[0]") for d in ALL if ALL[d] in NUM),
+)  # fmt: skip
 EMPTY = (("f32[2, 0]", "axes=[1]"), ("i8[0, 3]", "axes=[0]"))
-WIDER = (
-    ("i8[2, 3]", "axes=[1], acc=i32"),
-    ("u4[9]", "axes=[0], acc=u64"),
-    ("i1[3, 5]", "axes=[0], acc=i4"),
-)
+WIDER = (("i8[2, 3]", "axes=[1], acc=i32"), ("u4[9]", "axes=[0], acc=u64"), ("i1[3, 5]", "axes=[0], acc=i4"))
 
 
 class Reduction(Operator):
@@ -56,11 +45,11 @@ class Reduction(Operator):
     axes: list[int]
     keepdims: bool = False
 
+    allowed = NUM
     empty: ClassVar[bool] = True
     """Reducing nothing has a result."""
 
     def infer(self) -> list[Type]:
-        self.require("x", NUM)
         require_flag(self, "keepdims")
         if not isinstance(self.axes, list):
             raise refuse(self, "axes", "a list of integers")
@@ -265,18 +254,14 @@ class Cumsum(Operator, name="cumsum"):
     axis: int
     exclusive: bool = False
 
+    allowed = FLT
     examples = (
-        ("f32[2, 3]", "axis=1"),
-        ("f32[19, 37]", "axis=0, exclusive=true"),
-        ("f32[2, 3, 4]", "axis=-2"),
-        ("f32[0, 3]", "axis=0"),
-        ("f32[1037]", "axis=0"),
-        ("f32[1]", "axis=0, exclusive=true"),
+        ("f32[2, 3]", "axis=1"), ("f32[2, 3, 4]", "axis=-2"), ("f32[0, 3]", "axis=0"), ("f32[1037]", "axis=0"),
+        ("f32[1]", "axis=0, exclusive=true"), ("f32[19, 37]", "axis=0, exclusive=true"),
         *((f"{d}[3, 5]", "axis=1") for d in FLOATS),
-    )
+    )  # fmt: skip
 
     def infer(self) -> list[Type]:
-        self.require("x", FLT)
         require_flag(self, "exclusive")
         normal_axis(self, self.axis, self.x.tensor.rank)
         return [self.x.type]

@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oic import dtypes
-from oic.dtypes import Array, DType
+from oic.dtypes import FLT, Array, DType, f32, i32, i64
 from oic.ir import dims
 from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
@@ -36,16 +35,16 @@ class TopK(Operator, name="top_k"):
     k: Dim
     axis: int = -1
 
+    allowed = FLT
     examples = (("f32[2, 9]", "k=3"), ("f16[4, 3]", "k=4, axis=0"))
 
     def infer(self) -> list[Type]:
-        self.require("x", dtypes.FLT)
         axis = normal_axis(self, self.axis, self.x.tensor.rank)
         size = self.x.shape[axis]
         if isinstance(self.k, int) and (self.k < 0 or (isinstance(size, int) and self.k > size)):
             raise OpError("op-setting", f"k {self.k} is not in 0..{size}", "k")
         shape = (*self.x.shape[:axis], self.k, *self.x.shape[axis + 1 :])
-        return [TensorType(self.x.dtype, shape), TensorType(dtypes.i32, shape)]
+        return [TensorType(self.x.dtype, shape), TensorType(i32, shape)]
 
     def ids_below(self, result: Value) -> Dim | None:
         return self.x.shape[self.axis] if result is self.results[1] else None
@@ -90,7 +89,8 @@ class Sample(Operator, name="sample"):
     top_k: int | Value = 0
     top_p: float | int | Value = 1.0
 
-    own: ClassVar[dict[str, DType]] = {"u": dtypes.f32}
+    allowed = FLT
+    own: ClassVar[dict[str, DType]] = {"u": f32}
     examples = (
         ("f32[9]", "f32"),
         ("f16[20]", "f32", "temperature=0.5, top_k=5, top_p=0.9"),
@@ -98,20 +98,19 @@ class Sample(Operator, name="sample"):
     )
 
     def infer(self) -> list[Type]:
-        self.require("logits", dtypes.FLT)
         self.require_rank("logits", 1, 1)
-        self.require("u", (dtypes.f32,))
+        self.require("u", (f32,))
         if self.u.tensor.size != 1:
             raise OpError("shape-mismatch", f"u is one number, not {self.u.type}", "u")
         if self.logits.shape[0] == 0:
             raise OpError("shape-mismatch", "there is nothing to sample from", "logits")
-        kinds = {"temperature": self.logits.dtype, "top_k": dtypes.i64, "top_p": dtypes.f32}
+        kinds = {"temperature": self.logits.dtype, "top_k": i64, "top_p": f32}
         for where, dtype in kinds.items():
             require_number(self, where, dtype)
             setting = getattr(self, where)
             if not isinstance(setting, Value) and not setting >= 0:
                 raise OpError("op-setting", f"{where} {setting} is negative", where)
-        return self.tensor(dtypes.i32, ())
+        return self.tensor(i32, ())
 
     def ids_below(self, result: Value) -> Dim:
         return self.logits.shape[0]

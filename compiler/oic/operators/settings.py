@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from oic import dtypes
-from oic.dtypes import Array, DType
+from oic.dtypes import Array, DType, f32, f64, i64, stays_finite, wrap
 from oic.ir.core import Op, OpError, Value, is_index
 from oic.ir.index import CheckRange
 
-MOST = dtypes.i64.high
+MOST = i64.high
 Number = Any  # bool, int or float
 
 
@@ -85,7 +84,7 @@ def _require_scalar(op: Op, where: str, dtype: DType, setting: Value) -> None:
     else:
         if setting.tensor.size != 1:
             raise refuse(op, where, "a scalar")
-        floats = setting.dtype in {dtypes.f32, dtypes.f64}
+        floats = setting.dtype in {f32, f64}
         fits = floats if dtype.is_float else setting.dtype.is_int and dtype.holds(setting.dtype)
     if not fits:
         kind = "an f32 or f64 variable" if dtype.is_float else "an integer variable"
@@ -96,7 +95,7 @@ def require_finite(op: Op, where: str, dtype: DType) -> None:
     """Refuse a known finite number that would become infinite in a float dtype."""
     setting = getattr(op, where)
     known = dtype.is_float and isinstance(setting, int | float) and math.isfinite(setting)
-    if known and not dtypes.stays_finite(setting, dtype):
+    if known and not stays_finite(setting, dtype):
         raise refuse(op, where, f"within the range of {dtype}")
 
 
@@ -105,7 +104,7 @@ def as_computed(setting: Number, dtype: DType) -> Array:
     if dtype.is_float:
         with np.errstate(over="ignore"):
             return np.asarray(setting, np.float64).astype(dtype.wide)
-    return dtypes.wrap(np.asarray(int(setting)), dtype).astype(dtype.wide)
+    return wrap(np.asarray(int(setting)), dtype).astype(dtype.wide)
 
 
 def accumulated(op: Op, dtype: DType) -> DType:

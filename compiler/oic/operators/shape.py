@@ -17,7 +17,7 @@ from oic.ir.dims import Dim
 from oic.ir.index import at_least, equal
 from oic.ir.strides import Strides, repeated, reshaped
 from oic.ir.types import TensorType, Type
-from oic.operators.base import Operator, normal_axis
+from oic.operators.base import Operator, normal_axis, require_broadcast
 
 
 class Reshape(Operator, name="reshape", view=True, reshapes=True):
@@ -137,9 +137,7 @@ class BroadcastTo(Operator, name="broadcast_to", view=True):
             raise OpError("shape-mismatch", f"{self.x.type} has a higher rank than the shape asked for", "shape")
         for size in self.shape:
             require_size(size, "shape")
-        for back in range(1, self.x.tensor.rank + 1):
-            if self.x.shape[-back] != 1:
-                self.require_dim("x", -back, self.shape[-back])
+        require_broadcast(self, "x", self.shape)
         return self.tensor(self.x.dtype, self.shape)
 
     def reference(self, x: Array) -> Array:
@@ -241,9 +239,7 @@ class Split(Operator, name="split", view=True):
             raise OpError("op-setting", "split takes at least one size", "sizes")
         self.require_dim("x", axis, sum(self.sizes))
         shape = self.x.shape
-        return [
-            TensorType(self.x.dtype, (*shape[:axis], size, *shape[axis + 1 :])) for size in self.sizes
-        ]
+        return [TensorType(self.x.dtype, (*shape[:axis], size, *shape[axis + 1 :])) for size in self.sizes]
 
     def reference(self, x: Array) -> list[Array]:
         sizes: Any = self.sizes
