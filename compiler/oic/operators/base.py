@@ -8,6 +8,7 @@ An operator is one class:
         x: Value                        operands, in order; `Value | None = None` optional, by name
         axis: int = -1                  settings with defaults; `float | Value` may be a variable
 
+        allowed = FLT                   element types of x, the first operand
         examples = (("f32[2, 3]",), ("f16[5]", "axis=0"))     what the tests try
         def infer(self) -> list[Type]: ...
         def reference(self, x): ...     arrays in the dtype they are computed in (f16 -> f32, i4 -> i8)
@@ -26,8 +27,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from oic import dtypes
-from oic.dtypes import Array, DType
+from oic.dtypes import ALL, FLT, NUM, Array, DType, bool_, f32, i32
 from oic.ir.core import Field, Op, OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.types import TensorType, Type
@@ -127,7 +127,7 @@ class Operator(Op):
     """Base of the operators of OPS."""
 
     catalog = True
-    allowed: ClassVar[frozenset[DType]] = frozenset(dtypes.ALL.values())
+    allowed: ClassVar[frozenset[DType]] = frozenset(ALL.values())
     """What the first operand may be whose dtype is not its `own`; of an operator without operands, the result."""
     examples: ClassVar[tuple[tuple[str, ...], ...]] = ()
     kernels: ClassVar[tuple[Kernel, ...]] = ()
@@ -251,14 +251,14 @@ class Elementwise(Operator):
 
     elementwise = True
     c = Scalar()
-    allowed = dtypes.NUM
+    allowed = NUM
     setting: ClassVar[str] = ""
     more: ClassVar[tuple[tuple[str, ...], ...]] = ()
 
     def __init_subclass__(cls, **traits: Any) -> None:
         super().__init_subclass__(**traits)
-        usual = dtypes.f32 if dtypes.f32 in cls.allowed else dtypes.i32
-        typed = [(usual, shapes) for shapes in BROADCAST] + [(d, NINE) for d in dtypes.ALL.values() if d in cls.allowed]
+        usual = f32 if f32 in cls.allowed else i32
+        typed = [(usual, shapes) for shapes in BROADCAST] + [(d, NINE) for d in ALL.values() if d in cls.allowed]
         end = (cls.setting,) if cls.setting else ()
         tried = [(*(f"{cls.own.get(k, d)}{s}" for k, s in zip(positional(cls), shapes)), *end) for d, shapes in typed]
         cls.examples = (*tried, *cls.more)
@@ -278,7 +278,7 @@ class UnaryOperator(Elementwise):
 
     x: Value
     inplace: ClassVar[tuple[str, ...]] = ("x",)
-    allowed = dtypes.FLT
+    allowed = FLT
 
 
 class BinaryOperator(Elementwise):
@@ -292,7 +292,7 @@ class BinaryOperator(Elementwise):
 class Comparison(BinaryOperator):
     """Base of elementwise comparisons: bool result."""
 
-    gives = dtypes.bool_
+    gives = bool_
 
 
 def normal_axis(op: Op, axis: int, rank: int, where: str = "axis") -> int:
@@ -342,4 +342,4 @@ def parse_example(text: str) -> TensorType:
     found = re.fullmatch(r"(\w+)(?:\[(.*)\])?", text.strip())
     assert found, text
     shape = tuple(int(p) for p in (found[2] or "").split(",") if p.strip())
-    return TensorType(dtypes.ALL[found[1]], shape)
+    return TensorType(ALL[found[1]], shape)

@@ -8,8 +8,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from oic import dtypes
-from oic.dtypes import Array, DType
+from oic.dtypes import Array, DType, i8, i32
 from oic.ir import dims
 from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
@@ -22,7 +21,7 @@ from oic.kernels.kernel import Kernel, KernelArgs, Out, Scratch, flag
 from oic.kernels.targets import Target
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
-from oic.operators.quant import REQUANTIZED, or_requantized, requantized, scaling, with_requantize
+from oic.operators.quant import REQUANTIZED, Sums, or_requantized
 from oic.operators.quantized import products, streamed
 from oic.operators.settings import accumulated
 
@@ -71,29 +70,18 @@ def _alike(size: int, most: int, step: int = 1) -> int:
     return -(-size // (blocks * step)) * step
 
 
-class Convolution(Operator):
+class Convolution(Sums):
     """What the four convolutions share: operands, settings, the reference's frame."""
 
-    x: Value
-    w: Value
-    b: Value | None = None
     stride: int | list[int] = 1
     padding: int | list[int] = 0
     dilation: int | list[int] = 1
     groups: int = 1
-    acc: DType | None = None
     taps: list[int] | None = None
     """Sizes of the window, where w is the matrix [O, C/groups·taps…] (`flattened`), or of bytes [O, fours·taps…·4] or,
     where words go along rows of x (`_in_rows`), [O, C/groups·taps…·fours·4]."""
-    multiplier: Value | None = None
-    shift: Value | None = None
-    to: DType | None = None
-    zero_point: int | Value = 0
-    rounding: str = "tflite"
-    """Settings of the `requantize` of its sums that is part of it; `to` is None where there is none."""
 
-    allowed = dtypes.NUM
-    spatial: ClassVar[int] = 1
+    spatial = 1
     derived = ("taps", *REQUANTIZED)
 
     def infer(self) -> list[Type]:
@@ -111,31 +99,28 @@ class Convolution(Operator):
             self.require("b", {self.x.dtype, to})
             self.require_shape("b", [self._outputs()])
         lead = self.x.shape[: -n - 1]
-        return self.tensor(self.to or to, [*lead, self._outputs(), *self._extent()])
+        return self.tensor(self.to or to, [*lead, self._outputs(), *self._extent()[-n:]])
 
     def _inputs(self) -> Dim:
         return self._window()[0] * self.groups
 
-    def _window(self) -> tuple[Dim, ...]:
-        """Channels of a group, then the sizes of the window."""
+    def _window(self) -> tuple[Dim, Dim, Dim]:
+        """Channels of a group, then the sizes of the window along two axes."""
         if self.taps is None:
-            return self.w.shape[1:]
+            return self.w.shape[1], *two_axes(1, self.w.shape[2:])
         if self._in_words():
-            return dims.floor_div(self.x.shape[-self.spatial - 1], self.groups), *self.taps
-        return dims.floor_div(self.w.shape[1], math.prod(self.taps)), *self.taps
-
-    def with_epilogue(self, user: Operator) -> Operator | None:
-        return with_requantize(self, user, -self.spatial - 1)
+            return dims.floor_div(self.x.shape[-self.spatial - 1], self.groups), *two_axes(1, self.taps)
+        return dims.floor_div(self.w.shape[1], math.prod(self.taps)), *two_axes(1, self.taps)
 
     def flattens(self, target: Target) -> bool:
         if self.taps is not None or not self.w.tensor.static or 0 in self.w.shape:
             return False
         channels = self.x.shape[-self.spatial - 1]
-        words = self.x.dtype is dtypes.i8 and self.result.dtype.bits <= 32 and isinstance(channels, int)
+        words = self.x.dtype is i8 and self.result.dtype.bits <= 32 and isinstance(channels, int)
         return self.x.dtype.is_float or (words and target.hosted)
 
     def flatten(self) -> None:
-        self.taps = [dims.maximum(size) for size in self._window()[1:]]
+        self.taps = [dims.maximum(size) for size in self._window()[-self.spatial :]]
 
     def flattened(self, w: Array) -> Array:
         lead, window = w.shape[: -self.spatial - 1], w.shape[-self.spatial - 1 :]
@@ -156,15 +141,22 @@ class Convolution(Operator):
     def _outputs(self) -> Dim:
         return self.w.shape[0]
 
-    def _settings(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        n = self.spatial
-        return per_axis(self, "stride", n, 1), per_axis(self, "padding", n, 0), per_axis(self, "dilation", n, 1)
+    def _setting(self, where: str, none: int) -> tuple[int, int]:
+        """A setting of two axes; `none`, the least that it may be, does nothing: what a missing first one has."""
+        return two_axes(none, per_axis(self, where, self.spatial, none))
+
+    def _settings(self) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
+        """(stride, padding, dilation) of two axes."""
+        return self._setting("stride", 1), self._setting("padding", 0), self._setting("dilation", 1)
+
+    def _sizes(self, value: Value) -> tuple[Dim, Dim]:
+        """Sizes of two axes of x, or of the result."""
+        return two_axes(1, value.shape[-self.spatial :])
 
     def _extent(self) -> list[Dim]:
-        """Sizes of the result's spatial axes."""
+        """Sizes of two axes of the result."""
         found: list[Dim] = []
-        sizes = self.x.shape[-self.spatial :]
-        for size, kernel, s, p, d in zip(sizes, self._window()[1:], *self._settings(), strict=True):
+        for size, kernel, s, p, d in zip(self._sizes(self.x), self._window()[1:], *self._settings(), strict=True):
             found.append((size + 2 * p - d * (kernel - 1) - 1) // s + 1)
             if isinstance(found[-1], int) and found[-1] < 0:
                 raise OpError("shape-mismatch", f"{self.w.type} does not fit into {self.x.type}", "w")
@@ -176,46 +168,34 @@ class Convolution(Operator):
         rest = dims.floor_div(count, self.groups) * self.groups - count
         return [op for size in (rest, *self.result.shape[-self.spatial :]) for op in at_least(0, size)]
 
-    def reference(
-        self, x: Array, w: Array, b: Array | None = None, multiplier: Array | None = None, shift: Array | None = None
-    ) -> Array:
+    def reference(self, x: Array, w: Array, b: Array | None = None, *by: Array | None) -> Array:
         kind = np.float64 if self.x.dtype.is_float else np.int64
         y = self._sum(x.astype(kind), self._filters(w).astype(kind))
         if b is not None:
             y = y + b.astype(kind).reshape(-1, *[1] * self.spatial)
-        if multiplier is None or shift is None:
-            return y
-        return requantized(self, dtypes.wrap(y, dtypes.i32), multiplier, shift)
+        return self.scaled(y, *by)
 
     def _filters(self, w: Array) -> Array:
-        """w as [O, C/groups, K…]."""
+        """w as [O, C/groups, KH, KW]."""
         if self.taps is None:
-            return w
-        if self._in_words():
-            channels, *taps = (dims.maximum(size) for size in self._window())
-            if self._in_rows():
-                return w.reshape(w.shape[0], channels, *taps[:-1], -1)[..., : taps[-1]]
-            w = w.reshape(w.shape[0], -1, math.prod(self.taps), FOUR).swapaxes(-1, -2)
-            return w.reshape(w.shape[0], -1, *self.taps)[:, :channels]
-        return w.reshape(w.shape[0], w.shape[1] // math.prod(self.taps), *self.taps)
+            return w.reshape(*w.shape[:2], *two_axes(1, w.shape[2:]))
+        channels, taps = self._most()
+        if not self._in_words():
+            return w.reshape(w.shape[0], channels, *taps)
+        if self._in_rows():
+            return w.reshape(w.shape[0], channels, taps[0], -1)[..., : taps[1]]
+        w = w.reshape(w.shape[0], -1, math.prod(taps), FOUR).swapaxes(-1, -2)
+        return w.reshape(w.shape[0], -1, *taps)[:, :channels]
 
     def _sum(self, x: Array, w: Array) -> Array:
-        """The convolution without b, two axes at least, in the arrays' dtype."""
-        lead = x.shape[: -self.spatial - 1]
-        batch = x.reshape(math.prod(lead), *x.shape[-self.spatial - 1 :])  # -1 fails where it is empty
-        if self.spatial == 1:
-            batch, w = batch[:, :, None], w[:, :, None]
-        y = self._planes(batch, w, *self._two())
+        """The convolution without b, in the arrays' dtype."""
+        lead, (channels, *sizes) = x.shape[: -self.spatial - 1], x.shape[-self.spatial - 1 :]
+        y = self._planes(x.reshape(math.prod(lead), channels, *two_axes(1, sizes)), w)  # -1 fails where it is empty
         return y.reshape(*lead, y.shape[1], *y.shape[-self.spatial :])
 
-    def _two(self) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
-        """(stride, padding, dilation) of two axes; a missing first one has settings that do nothing."""
-        stride, padding, dilation = self._settings()
-        return two_axes(1, stride), two_axes(0, padding), two_axes(1, dilation)
-
-    def _planes(self, x: Array, w: Array, stride: Any, padding: Any, dilation: Any) -> Array:
+    def _planes(self, x: Array, w: Array) -> Array:
         """y[B, O, H, W] = x[B, C, H, W] with w[O, C/g, KH, KW]."""
-        (sh, sw), (ph, pw), (dh, dw) = stride, padding, dilation
+        (sh, sw), (ph, pw), (dh, dw) = self._settings()
         inside = np.pad(np.ones(x.shape[2:], np.bool_), ((ph, ph), (pw, pw)))
         x = np.pad(x, ((0, 0), (0, 0), (ph, ph), (pw, pw)))
         kh, kw = w.shape[2:]
@@ -242,19 +222,18 @@ class Convolution(Operator):
         return rounded(y, epsilon(self.x.dtype) * (bound + more + np.abs(real(y))), self.x.dtype)
 
     def _types(self) -> tuple[DType, ...]:
-        sums = self.result.dtype if self.to is None else dtypes.i32
+        sums = self.result.dtype if self.to is None else i32
         return self.x.dtype, self.result.dtype, sums if self.b is None else self.b.dtype
 
     def _args(self) -> KernelArgs:
         batch, channels = dims.product(self.x.shape[: -self.spatial - 1]), self.x.shape[-self.spatial - 1]
-        height, width = two_axes(1, self.x.shape[-self.spatial :])
-        out_height, out_width = two_axes(1, self.result.shape[-self.spatial :])
-        stride, padding, dilation = self._two()
+        (height, width), (out_height, out_width) = self._sizes(self.x), self._sizes(self.result)
+        stride, padding, dilation = self._settings()
         return {
             "x": self.x, "w": self.w, "b": self.b, "y": Out(), "batch": batch, "channels": channels,
             "outputs": self._outputs(), "groups": self.groups, "height": height, "width": width,
             **over_two(1, taps=self._window()[1:]), "out_height": out_height, "out_width": out_width,
-            **over_two(0, stride=stride, padding=padding, dilation=dilation), **scaling(self),
+            **over_two(1, stride=stride, padding=padding, dilation=dilation), **self.scaling(),
         }  # fmt: skip
 
     def _fits_planes(self) -> bool:
@@ -272,8 +251,8 @@ class Convolution(Operator):
 
     def _most(self) -> tuple[int, tuple[int, int]]:
         """Channels of a group, and taps along two axes."""
-        channels, *taps = (dims.maximum(size) for size in self._window())
-        return channels, two_axes(1, taps)
+        channels, rows, columns = map(dims.maximum, self._window())
+        return channels, (rows, columns)
 
     def _panel_args(self) -> KernelArgs:
         each = self.x.dtype.nbytes(dims.maximum(self.w.shape[1]) + dims.maximum(self._outputs()))
@@ -285,7 +264,7 @@ class Convolution(Operator):
 
     def _blocks(self) -> tuple[tuple[int, int], int, int]:
         """Sizes of a block in planes: positions along both axes, elements of a row of a plane, and of all planes."""
-        (strides, paddings, dilations), (channels, taps) = self._two(), self._most()
+        (strides, paddings, dilations), (channels, taps) = self._settings(), self._most()
         width = self.x.dtype.bits // 8
         if self._in_words():
             width = 4
@@ -293,10 +272,9 @@ class Convolution(Operator):
                 taps, dilations = (taps[0], -(-taps[1] // 2)), (dilations[0], 2 * dilations[1])
             else:
                 channels = -(-channels // 2)
-        sizes = [dims.maximum(v) for v in self.result.shape[-self.spatial :]]
+        sizes = [dims.maximum(size) for size in self._sizes(self.result)]
         reach, phases, counts = [], [], []
-        axes = (strides, paddings, dilations, taps, two_axes(1, sizes))
-        for stride, padding, dilation, count, size in zip(*axes, strict=True):
+        for stride, padding, dilation, count, size in zip(strides, paddings, dilations, taps, sizes, strict=True):
             span = (count - 1) * dilation
             if self.transposed:
                 low = -((span - padding) // stride)
@@ -319,7 +297,7 @@ class Convolution(Operator):
     def _plane_args(self) -> KernelArgs:
         (rows, columns), _, elements = self._blocks()
         products = dims.maximum(dims.product(self._window()))
-        classes = math.prod(self._settings()[0]) if self.transposed else 1
+        classes = math.prod(self._setting("stride", 1)) if self.transposed else 1
         tables = products + classes * -(-products // CHUNK)
         return self._in_blocks(rows, columns, (elements + SPARE) * self.x.dtype.bits // 8 + 4 * tables)
 
@@ -338,13 +316,10 @@ class Convolution(Operator):
 
     def _tiles(self) -> tuple[int, tuple[Dim, Dim], tuple[int, int]]:
         """Winograd's: points of one, rows of them, of all phases, and columns, and of those of a block, at most."""
-        (_, _, dilations), (channels, taps) = self._two(), self._most()
+        (_, _, dilations), (channels, taps) = self._settings(), self._most()
         tall = 2 if taps[0] == 3 else 1
-        sizes = self.result.shape[-self.spatial :]
-        height, width = (
-            dims.floor_div(size + apart - 1, apart)
-            for size, apart in zip(two_axes(1, sizes), dilations, strict=True)
-        )
+        phases = zip(self._sizes(self.result), dilations, strict=True)
+        height, width = (dims.floor_div(size + apart - 1, apart) for size, apart in phases)
         tiles = dims.floor_div(height + tall - 1, tall) * math.prod(dilations), dims.floor_div(width + 1, 2)
         points = 16 if tall == 2 else 4
         most = max(1, POINTS // (4 * points * -(-channels // 2)))
@@ -356,7 +331,7 @@ class Convolution(Operator):
         if not self._in_words() or self._in_rows():
             return False
         channels, taps = self._most()
-        if taps not in ((1, 3), (3, 3)) or {*self._settings()[0]} != {1}:
+        if taps not in ((1, 3), (3, 3)) or self._setting("stride", 1) != (1, 1):
             return False
         points, tiles, _ = self._tiles()
         exact = channels * math.prod(taps) * (4 if points == 16 else 2) << 14 < 1 << 31
@@ -388,8 +363,8 @@ class Convolution(Operator):
     def _units(self) -> Dim:
         """Blocks of positions of every group, and some of the output channels of each."""
         (rows, columns), _, _ = self._blocks()
-        steps = self._settings()[0] if self.transposed else (1,) * self.spatial
-        ends = zip(self.result.shape[-self.spatial :], steps, (rows, columns)[-self.spatial :], strict=True)
+        steps = self._setting("stride", 1) if self.transposed else (1, 1)
+        ends = zip(self._sizes(self.result), steps, (rows, columns), strict=True)
         blocks = (dims.floor_div(size + step * count - 1, step * count) for size, step, count in ends)
         return dims.product([*self.x.shape[: -self.spatial - 1], self.groups, self._parts(), *blocks])
 

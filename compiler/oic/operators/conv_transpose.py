@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -15,7 +13,7 @@ from oic.ir.core import OpError
 from oic.ir.dims import Dim
 from oic.kernels.kernel import Kernel
 from oic.kernels.targets import Target
-from oic.operators.conv import Convolution, per_axis, two_axes
+from oic.operators.conv import Convolution, two_axes
 from oic.operators.quant import or_requantized
 from oic.operators.quantized import products
 
@@ -47,19 +45,20 @@ class ConvolutionTranspose(Convolution):
     def _outputs(self) -> Dim:
         return self.w.shape[0] if self.taps else self.w.shape[1] * self.groups
 
-    def _window(self) -> tuple[Dim, ...]:
-        return super()._window() if self.taps else (dims.floor_div(self.w.shape[0], self.groups), *self.w.shape[2:])
+    def _window(self) -> tuple[Dim, Dim, Dim]:
+        if self.taps:
+            return super()._window()
+        return (dims.floor_div(self.w.shape[0], self.groups), *two_axes(1, self.w.shape[2:]))
 
-    def _order(self, taps: Sequence[int]) -> list[list[list[int]]]:
+    def _order(self) -> list[list[list[int]]]:
         """For both axes, the taps that each class of positions meets."""
         return [
             [[k for k in range(count) if (f + padding - k * dilation) % stride == 0] for f in range(stride)]
-            for count, stride, padding, dilation in zip(two_axes(1, taps), *self._two(), strict=True)
+            for count, stride, padding, dilation in zip(self._most()[1], *self._settings(), strict=True)
         ]
 
     def rows(self) -> tuple[Any, ...]:
-        taps = [dims.maximum(k) for k in self._window()[1:]]
-        return self.groups, *(tuple(map(tuple, axis)) for axis in self._order(taps))
+        return self.groups, *(tuple(map(tuple, axis)) for axis in self._order())
 
     def flattened(self, w: Array) -> Array:
         """A row an output: by the classes of positions that meet its taps, and in them by input channels."""
@@ -67,25 +66,25 @@ class ConvolutionTranspose(Convolution):
         rows, window = self.groups * outputs, two_axes(1, taps)
         split = w.reshape(*lead, self.groups, channels // self.groups, outputs, *window)
         split = np.moveaxis(split, -3, -4).reshape(*lead, rows, channels // self.groups, *window)
-        parts = [split[..., ys, :][..., xs].reshape(*lead, rows, -1) for ys, xs in product(*self._order(taps))]
+        parts = [split[..., ys, :][..., xs].reshape(*lead, rows, -1) for ys, xs in product(*self._order())]
         return np.concatenate(parts, -1)
 
     def _filters(self, w: Array) -> Array:
         if self.taps is None:
-            return w
-        outputs, channels = w.shape[0], w.shape[1] // math.prod(self.taps)
-        split, at = np.empty((outputs, channels, *two_axes(1, self.taps)), w.dtype), 0
-        for ys, xs in product(*self._order(self.taps)):
+            return super()._filters(w)
+        outputs, (channels, taps), at = w.shape[0], self._most(), 0
+        split = np.empty((outputs, channels, *taps), w.dtype)
+        for ys, xs in product(*self._order()):
             size = channels * len(ys) * len(xs)
             part = w[:, at : at + size].reshape(outputs, channels, len(ys), len(xs))
             split[:, :, np.reshape(ys, (-1, 1)).astype(int), xs] = part
             at += size
-        split = split.reshape(self.groups, outputs // self.groups, channels, *self.taps)
-        return np.moveaxis(split, 1, 2).reshape(self.groups * channels, outputs // self.groups, *self.taps)
+        split = split.reshape(self.groups, outputs // self.groups, channels, *taps)
+        return np.moveaxis(split, 1, 2).reshape(self.groups * channels, outputs // self.groups, *taps)
 
     def _extent(self) -> list[Dim]:
         found: list[Dim] = []
-        sizes, more = self.x.shape[-self.spatial :], per_axis(self, "output_padding", self.spatial, 0)
+        sizes, more = self._sizes(self.x), self._setting("output_padding", 0)
         for size, kernel, s, p, d, added in zip(sizes, self._window()[1:], *self._settings(), more, strict=True):
             if added >= max(s, d):
                 raise OpError("op-setting", "output_padding is smaller than stride or dilation", "output_padding")
@@ -95,10 +94,10 @@ class ConvolutionTranspose(Convolution):
             found.append(full)
         return found
 
-    def _planes(self, x: Array, w: Array, stride: Any, padding: Any, dilation: Any) -> Array:
+    def _planes(self, x: Array, w: Array) -> Array:
         """y[B, O, H, W] = the adjoint of a convolution with w[C, O/g, KH, KW], applied to x[B, C, H, W]."""
-        (sh, sw), (ph, pw), (dh, dw) = stride, padding, dilation
-        mh, mw = two_axes(0, per_axis(self, "output_padding", self.spatial, 0))
+        (sh, sw), (ph, pw), (dh, dw) = self._settings()
+        mh, mw = self._setting("output_padding", 0)
         (h, v), (kh, kw) = x.shape[2:], w.shape[2:]
         parts = []
         for xg, wg in zip(np.split(x, self.groups, 1), np.split(w, self.groups, 0), strict=True):

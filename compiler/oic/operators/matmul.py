@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oic import dtypes
-from oic.dtypes import Array, DType
+from oic.dtypes import NUM, Array, DType, bitset, bool_, f32, i8, u8
 from oic.ir import dims
 from oic.ir.core import OpError, Unequal, Value
 from oic.ir.dims import Dim
@@ -18,10 +17,10 @@ from oic.ir.types import Type
 from oic.kernels.kernel import Ints, Kernel, KernelArgs, Out, Scratch, Stride
 from oic.kernels.targets import Target
 from oic.operators import quantized
-from oic.operators.base import Operator, Product, is_float
+from oic.operators.base import Operator, Product, is_float, require_broadcast
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.conv import PLANES, WORD_ROWS
-from oic.operators.quant import REQUANTIZED, or_requantized, requantized, scaling, with_requantize
+from oic.operators.quant import Sums, or_requantized
 from oic.operators.quantized import product_dtype, products, streamed
 from oic.operators.settings import accumulated
 
@@ -83,20 +82,14 @@ class MatMul(Operator, name="matmul"):
     transpose_b: bool = False
     acc: DType | None = None
 
-    allowed = dtypes.NUM | {dtypes.bool_, dtypes.bitset}
+    allowed = NUM | {bool_, bitset}
     examples = (
-        ("f32[3, 17]", "f32[17, 5]"),
-        ("f32[2, 1, 3, 8]", "f32[4, 8, 2]"),
-        ("f32[1, 40]", "f16[9, 40]", "transpose_b=true"),
-        ("f32[8, 3]", "f32[8, 2]", "transpose_a=true"),
-        ("f64[2, 3]", "f64[3, 2]"),
-        ("bf16[2, 20]", "bf16[20, 3]"),
-        ("i8[2, 9]", "i8[9, 2]", 'acc=i32'),
-        ("u4[2, 3]", "u4[3, 2]"),
-        ("bool[2, 3]", "bool[3, 2]"),
-        ("bitset[2, 3]", "bitset[3, 2]"),
+        ("f32[3, 17]", "f32[17, 5]"), ("f32[2, 1, 3, 8]", "f32[4, 8, 2]"),
+        ("f32[1, 40]", "f16[9, 40]", "transpose_b=true"), ("f32[8, 3]", "f32[8, 2]", "transpose_a=true"),
+        ("f64[2, 3]", "f64[3, 2]"), ("bf16[2, 20]", "bf16[20, 3]"), ("i8[2, 9]", "i8[9, 2]", 'acc=i32'),
+        ("u4[2, 3]", "u4[3, 2]"), ("bool[2, 3]", "bool[3, 2]"), ("bitset[2, 3]", "bitset[3, 2]"),
         ("f32[2, 9]", "i8[9, 3]", "b_scale=f32[3]"),
-    )
+    )  # fmt: skip
 
     def infer(self) -> list[Type]:
         self.require_rank("a", 2)
@@ -118,7 +111,7 @@ class MatMul(Operator, name="matmul"):
     def _require_dtypes(self) -> None:
         a, b = self.a.dtype, self.b.dtype
         if self.b_scale is not None:
-            self.require("b_scale", (dtypes.f32,))
+            self.require("b_scale", (f32,))
             if not a.is_float or b.kind not in ("int", "uint", "ternary") or b.bits > 8:
                 raise OpError("op-dtype", f"b_scale goes with a float and 8-bit integers, not {a} and {b}", "b")
         elif a is not b and not narrower(a, b):
@@ -128,11 +121,9 @@ class MatMul(Operator, name="matmul"):
         along_k = -1 if self.transpose_b else -2
         if scale.tensor.rank > self.b.tensor.rank:
             raise OpError("shape-mismatch", f"{scale.type} does not broadcast to {self.b.type}", "b_scale")
-        for back in range(-1, -scale.tensor.rank - 1, -1):
-            if scale.shape[back] != 1:
-                if back == along_k:
-                    raise OpError("shape-mismatch", f"{scale.type} is not one value along K", "b_scale")
-                self.require_dim("b_scale", back, self.b.shape[back])
+        if scale.tensor.rank >= -along_k and scale.shape[along_k] != 1:
+            raise OpError("shape-mismatch", f"{scale.type} is not one value along K", "b_scale")
+        require_broadcast(self, "b_scale", self.b.shape)
 
     def operations(self) -> Dim:
         return 2 * self.result.tensor.size * self._matrix(self.a, self.transpose_a)[1]
@@ -151,12 +142,8 @@ class MatMul(Operator, name="matmul"):
         more = self.transpose_a or self.b_scale is not None or self.acc is not None
         if more or self.b.tensor.rank != 2 or self.b is self.a:
             return None
-        rows = self.transpose_b
-
-        def of(w: Value, b: Value | None) -> Operator:
-            return MatMul(self.a, w, transpose_b=rows, span=self.span)
-
-        return Product(self.a, self.b, 0 if rows else 1, None, of)
+        axis = 0 if self.transpose_b else 1
+        return Product(self.a, self.b, axis, None, lambda w, b: MatMul(self.a, w, transpose_b=not axis, span=self.span))
 
     def _oriented(self, a: Array, b: Array, b_scale: Array | None) -> tuple[Array, Array]:
         """a as [.., M, K] and b as [.., K, N], scaled."""
@@ -205,7 +192,7 @@ class MatMul(Operator, name="matmul"):
 
     def _of_bytes(self) -> bool:
         """One matrix of bytes with scales for all rows of a."""
-        scaled = self.b_scale is not None and self.b.dtype in (dtypes.i8, dtypes.u8)
+        scaled = self.b_scale is not None and self.b.dtype in (i8, u8)
         return scaled and self.b.tensor.rank == 2 and not self.transpose_a
 
     def _types(self) -> tuple[DType, ...]:
@@ -275,7 +262,7 @@ def strides_of(value: Value | None, rank: int, own: int) -> Ints:
     return Ints(tuple(steps))
 
 
-class Linear(Operator, name="linear"):
+class Linear(Sums, name="linear"):
     """x times the transpose of w, plus b: a layer with weights as stored in checkpoints.
 
     x        [.., in]
@@ -289,29 +276,11 @@ class Linear(Operator, name="linear"):
     row: error at most 2^-8·Σ|x||w| more.  Errors: sizes do not fit, other dtypes.  Source: PyTorch, `linear`.
     """
 
-    x: Value
-    w: Value
-    b: Value | None = None
-    acc: DType | None = None
-    multiplier: Value | None = None
-    shift: Value | None = None
-    to: DType | None = None
-    zero_point: int | Value = 0
-    rounding: str = "tflite"
-    """Settings of the `requantize` of its sums that is part of it; `to` is None where there is none."""
-
-    allowed = dtypes.NUM
-    derived = REQUANTIZED
     examples = (
-        ("f32[3, 17]", "f32[5, 17]"),
-        ("f32[1, 64]", "f16[9, 64]", "b=f16[9]"),
-        ("f32[70]", "bf16[4, 70]"),
-        ("f32[2, 5, 8]", "f32[3, 8]", "b=f32[3]"),
-        ("f16[2, 33]", "f16[6, 33]", "b=f16[6]"),
-        ("f64[2, 3]", "f64[4, 3]"),
-        ("i8[2, 9]", "i8[4, 9]", 'acc=i32, b=i32[4]'),
-        ("i4[2, 9]", "i4[4, 9]"),
-    )
+        ("f32[3, 17]", "f32[5, 17]"), ("f32[1, 64]", "f16[9, 64]", "b=f16[9]"), ("f32[70]", "bf16[4, 70]"),
+        ("f32[2, 5, 8]", "f32[3, 8]", "b=f32[3]"), ("f16[2, 33]", "f16[6, 33]", "b=f16[6]"),
+        ("f64[2, 3]", "f64[4, 3]"), ("i8[2, 9]", "i8[4, 9]", 'acc=i32, b=i32[4]'), ("i4[2, 9]", "i4[4, 9]"),
+    )  # fmt: skip
 
     def infer(self) -> list[Type]:
         self.require_rank("x", 1)
@@ -331,23 +300,16 @@ class Linear(Operator, name="linear"):
     def operations(self) -> Dim:
         return 2 * self.result.tensor.size * self.w.shape[1]
 
-    def with_epilogue(self, user: Operator) -> Operator | None:
-        return with_requantize(self, user, -1)
-
     def product(self) -> Product | None:
         if self.acc is not None or self.to is not None or self.w is self.x:
             return None
         return Product(self.x, self.w, 0, self.b, lambda w, b: Linear(self.x, w, b=b, span=self.span))
 
-    def reference(
-        self, x: Array, w: Array, b: Array | None = None, multiplier: Array | None = None, shift: Array | None = None
-    ) -> Array:
+    def reference(self, x: Array, w: Array, b: Array | None = None, *by: Array | None) -> Array:
         y = product(quantized.refused_rows(x) if quantized.in_groups(self.w) else x, w.T, self.x.dtype)
         if b is not None:
             y = y + b.astype(y.dtype)
-        if multiplier is not None and shift is not None:
-            return requantized(self, dtypes.wrap(y, dtypes.i32), multiplier, shift)
-        return y.astype(self.result.dtype.wide) if self.x.dtype.is_float else y
+        return y.astype(self.result.dtype.wide) if self.x.dtype.is_float else self.scaled(y, *by)
 
     def tolerance(self, y: Array, *inputs: Any) -> Array:
         if not is_float(self):
@@ -364,12 +326,12 @@ class Linear(Operator, name="linear"):
         return self.x.dtype, product_dtype(self.w), self.x.dtype if self.b is None else self.b.dtype
 
     def _args(self) -> KernelArgs:
-        return {**self._in_panels(), "ldw": Stride(self.w, 0), **scaling(self)}
+        return {**self._in_panels(), "ldw": Stride(self.w, 0), **self.scaling()}
 
     def _in_words(self) -> bool:
         """Many rows of bytes."""
         rows = dims.maximum(dims.product(self.x.shape[:-1]))
-        return self.x.dtype is dtypes.i8 and self.result.dtype.bits <= 32 and rows >= MANY
+        return self.x.dtype is i8 and self.result.dtype.bits <= 32 and rows >= MANY
 
     def _block(self) -> int:
         """Rows that are turned into words at a time."""
@@ -382,7 +344,7 @@ class Linear(Operator, name="linear"):
         work = Scratch(4 * words * (block + ROWS + 1 + WORD_ROWS), each=True)
         sizes = {"M": dims.product(self.x.shape[:-1]), "K": self.x.shape[-1], "N": self.w.shape[0]}
         given = {"x": self.x, "w": self.w, "b": self.b, "y": Out(), "work": work, **sizes, "ldw": Stride(self.w, 0)}
-        return {**given, "rows": block, "room": work.nbytes, **scaling(self)}
+        return {**given, "rows": block, "room": work.nbytes, **self.scaling()}
 
     def _runs(self) -> Dim:
         """Rows, and runs of outputs of each."""

@@ -55,12 +55,10 @@ class LayerNorm(Operator, name="layer_norm"):
     allowed = FLT
     examples = (
         ("f32[3, 17]", "f32[17]", "eps=1e-5, beta=f32[17]"),
-        ("f32[2, 3, 4]", "f32[3, 4]", "eps=1e-5, axes=[1, 2]"),
-        ("f16[2, 8]", "f16[8]", "eps=1e-5"),
-        ("f64[2, 8]", "f64[8]", "eps=1e-5"),
-        ("f32[2, 300]", "f16[300]", "eps=1e-5, beta=bf16[300]"),
+        ("f32[2, 3, 4]", "f32[3, 4]", "eps=1e-5, axes=[1, 2]"), ("f16[2, 8]", "f16[8]", "eps=1e-5"),
+        ("f64[2, 8]", "f64[8]", "eps=1e-5"), ("f32[2, 300]", "f16[300]", "eps=1e-5, beta=bf16[300]"),
         ("f16[2, 8]", "f32[8]", "eps=1e-5, beta=f8[8]"),
-    )
+    )  # fmt: skip
 
     def infer(self) -> list[Type]:
         require_eps(self)
@@ -123,12 +121,10 @@ class RmsNorm(Operator, name="rms_norm"):
 
     allowed = FLT
     examples = (
-        ("f32[3, 17]", "f32[17]", "eps=1e-5"),
-        ("bf16[2, 8]", "bf16[8]", "eps=1e-6"),
-        ("f64[8]", "f64[8]", "eps=1e-6"),
-        ("f32[2, 300]", "bf16[300]", "eps=1e-6"),
+        ("f32[3, 17]", "f32[17]", "eps=1e-5"), ("bf16[2, 8]", "bf16[8]", "eps=1e-6"),
+        ("f64[8]", "f64[8]", "eps=1e-6"), ("f32[2, 300]", "bf16[300]", "eps=1e-6"),
         ("bf16[2, 8]", "f32[8]", "eps=1e-6"),
-    )
+    )  # fmt: skip
 
     def infer(self) -> list[Type]:
         self.require_rank("x", 1)

@@ -69,12 +69,10 @@ class Rope(Operator, name="rope"):
     allowed = FLT
     tensors = ("pos",)
     examples = (
-        ("f32[3, 2, 8]", "pos=5"),
-        ("f32[2, 3, 1, 6]", 'pos=0, style="interleaved"'),
-        ("f16[2, 2, 8]", "pos=3, dims=4, base=500000.0"),
-        ("f32[2, 1, 4]", "freqs=f32[2]", "pos=100"),
+        ("f32[3, 2, 8]", "pos=5"), ("f32[2, 3, 1, 6]", 'pos=0, style="interleaved"'),
+        ("f16[2, 2, 8]", "pos=3, dims=4, base=500000.0"), ("f32[2, 1, 4]", "freqs=f32[2]", "pos=100"),
         ("f64[2, 1, 4]", "pos=1"),
-    )
+    )  # fmt: skip
 
     def infer(self) -> list[Type]:
         self.require_rank("x", 3)

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oic import dtypes
-from oic.dtypes import INT, Array, DType
+from oic.dtypes import FLT, INT, NUM, Array, DType, f32, i8, i32, wrap
 from oic.ir import dims
 from oic.ir.core import OpError, Value
 from oic.ir.dims import Dim
@@ -42,11 +41,11 @@ class Affine(Operator):
     to: DType
     axis: int | None = None
 
-    own: ClassVar[dict[str, DType]] = {"scale": dtypes.f32, "zero_point": dtypes.i32}
+    own: ClassVar[dict[str, DType]] = {"scale": f32, "zero_point": i32}
 
     def _require_parameters(self, whole: DType) -> None:
-        self.require("scale", (dtypes.f32,))
-        self.require("zero_point", {whole, dtypes.i32})
+        self.require("scale", (f32,))
+        self.require("zero_point", {whole, i32})
         for where in ("scale", "zero_point"):
             value = getattr(self, where)
             if self.axis is not None:
@@ -62,7 +61,7 @@ class Affine(Operator):
         return wide.reshape(-1, *[1] * (self.x.tensor.rank - 1 - self.axis % self.x.tensor.rank))
 
     def _types(self) -> tuple[DType, ...]:
-        return self.x.dtype, self.result.dtype, dtypes.i32 if self.zero_point is None else self.zero_point.dtype
+        return self.x.dtype, self.result.dtype, i32 if self.zero_point is None else self.zero_point.dtype
 
     def _args(self) -> KernelArgs:
         operands = {"x": self.x, "scale": self.scale, "zero_point": self.zero_point, "y": Out()}
@@ -83,12 +82,9 @@ class Quantize(Affine, name="quantize"):
     Source: ONNX, `QuantizeLinear`.
     """
 
-    allowed = dtypes.FLT
+    allowed = FLT
     kernels = (Kernel("quantize", Affine._types, Affine._args, units=_units, work=elementwise_work),)
-    examples = (
-        ("f32[2, 3]", "f32", "to=i8"),
-        ("f16[2, 3]", "f32[3]", "zero_point=u4[3], to=u4, axis=1"),
-    )
+    examples = (("f32[2, 3]", "f32", "to=i8"), ("f16[2, 3]", "f32[3]", "zero_point=u4[3], to=u4, axis=1"))
 
     def infer(self) -> list[Type]:
         require_to(self, SMALL)
@@ -119,13 +115,10 @@ class Dequantize(Affine, name="dequantize"):
 
     allowed = SMALL
     kernels = (Kernel("dequantize", Affine._types, Affine._args, units=_units, work=elementwise_work),)
-    examples = (
-        ("i8[2, 3]", "f32", "to=f32"),
-        ("u4[2, 3]", "f32[2]", "zero_point=u4[2], to=f16, axis=0"),
-    )
+    examples = (("i8[2, 3]", "f32", "to=f32"), ("u4[2, 3]", "f32[2]", "zero_point=u4[2], to=f16, axis=0"))
 
     def infer(self) -> list[Type]:
-        require_to(self, dtypes.FLT)
+        require_to(self, FLT)
         self._require_parameters(self.x.dtype)
         return self.tensor(self.to, self.x.shape)
 
@@ -161,16 +154,16 @@ class Requantize(Operator, name="requantize"):
     zero_point: int | Value = 0
     rounding: str = "tflite"
 
-    allowed = frozenset({dtypes.i32})
-    own: ClassVar[dict[str, DType]] = {"shift": dtypes.i8}
+    allowed = frozenset({i32})
+    own: ClassVar[dict[str, DType]] = {"shift": i8}
     examples = (
         ("i32[2, 3]", "i32", "i8", "to=i8"),
         ("i32[2, 3]", "i32[3]", "i8[3]", 'to=u8, zero_point=128, rounding="nearest"'),
     )
 
     def infer(self) -> list[Type]:
-        self.require("multiplier", (dtypes.i32,))
-        self.require("shift", (dtypes.i8,))
+        self.require("multiplier", (i32,))
+        self.require("shift", (i8,))
         require_to(self, SMALL)
         if self.rounding not in ("tflite", "nearest"):
             raise OpError("op-setting", 'rounding is "tflite" or "nearest"', "rounding")
@@ -201,30 +194,51 @@ class Requantize(Operator, name="requantize"):
 
 
 REQUANTIZED = ("multiplier", "shift", "to", "zero_point", "rounding")
-"""Fields of `Requantize` that operators take over whose sums of 32 bits it scales; `to` is None where it does not."""
+"""Fields of `Requantize` that `Sums` take over."""
 
 
-def with_requantize(op: Any, user: Operator, axis: int) -> Operator | None:
-    """An op of sums, plus b, that scales them as `user` does, if its parameters are for all or go along an axis."""
-    sums = op.to is None and (op.b is None or op.b.dtype is dtypes.i32)
-    if not sums or not isinstance(user, Requantize) or user.to.packed or user.to.bits >= 32:
-        return None
-    if user.axis not in (None, axis):
-        return None
-    parts = {name: getattr(user if name in REQUANTIZED else op, name) for name in op.fields}
-    made: Operator = type(op)(**parts, span=op.span, hint=user.result.hint)
-    return made
+class Sums(Operator):
+    """Base of what sums products of x and w, and adds b: a `requantize` of sums of 32 bits may be part of it."""
 
+    x: Value
+    w: Value
+    b: Value | None = None
+    acc: DType | None = None
+    multiplier: Value | None = None
+    shift: Value | None = None
+    to: DType | None = None
+    zero_point: int | Value = 0
+    rounding: str = "tflite"
+    """Settings of that `requantize`; `to` is None where there is none."""
 
-def scaling(op: Any) -> KernelArgs:
-    """The member `by` of kernels that scale their sums."""
-    if op.multiplier is None:
-        return {}
-    return {
-        "by.multiplier": op.multiplier, "by.shift": op.shift, "by.each": int(op.multiplier.tensor.size != 1),
-        "by.zero_point": Converted(op.zero_point, "int64_t"),
-        "by.nearest": flag(op.rounding == "nearest"),
-    }  # fmt: skip
+    allowed = NUM
+    derived: ClassVar[tuple[str, ...]] = REQUANTIZED
+    spatial: ClassVar[int] = 0
+    """Axes of the result after the one along which b goes."""
+
+    def with_epilogue(self, user: Operator) -> Operator | None:
+        sums = self.to is None and (self.b is None or self.b.dtype is i32)
+        if not sums or not isinstance(user, Requantize) or user.to.packed or user.to.bits >= 32:
+            return None
+        if user.axis not in (None, -self.spatial - 1):
+            return None
+        parts = {name: getattr(user if name in REQUANTIZED else self, name) for name in self.fields}
+        return type(self)(**parts, span=self.span, hint=user.result.hint)
+
+    def scaled(self, sums: Array, multiplier: Array | None = None, shift: Array | None = None) -> Array:
+        """The results, by what is part of it."""
+        if multiplier is None or shift is None:
+            return sums
+        return requantized(self, wrap(sums, i32), multiplier, shift)
+
+    def scaling(self) -> KernelArgs:
+        """The member `by` of kernels that scale their sums."""
+        if self.multiplier is None:
+            return {}
+        return {
+            "by.multiplier": self.multiplier, "by.shift": self.shift, "by.each": int(self.multiplier.tensor.size != 1),
+            "by.zero_point": Converted(self.zero_point, "int64_t"), "by.nearest": flag(self.rounding == "nearest"),
+        }  # fmt: skip
 
 
 def or_requantized(kernel: Kernel, name: str = "") -> tuple[Kernel, Kernel]:
@@ -244,7 +258,7 @@ def requantized(op: Any, x: Array, multiplier: Array, shift: Array) -> Array:
 def _tflite(x: Array, m: Array, s: Array) -> Array:
     """Doubling high product with one rounding, then a shift right with another."""
     left, right = np.clip(s, 0, 31), np.clip(-s, 0, 31)
-    shifted = dtypes.wrap(x << left, dtypes.i32)
+    shifted = wrap(x << left, i32)
     ab = shifted * m
     total = ab + np.where(ab >= 0, 1 << 30, 1 - (1 << 30))
     high = np.where(total >= 0, total >> 31, -((-total) >> 31))
