@@ -27,8 +27,8 @@ from oic.dtypes import Array
 from oic.ir.module import Buffer, Module
 from oic.kernels.targets import SEPARATE
 from oic.library.emit import Files, LibrarySpec, emit
-from oic.reference.fetch import logical
-from oic.reference.state_storage import storages
+from oic.memory.saved import saved_form
+from oic.reference.state_storage import logical, storages
 from oic.session import inputs as session_inputs
 from oic.session.executor import Executor, Record
 from oic.session.synthesizer import status_names
@@ -394,7 +394,7 @@ class SanitizedExecutor(Executor):
         self._send(struct.pack("<i", -1))
         self._flush()
         memory = np.frombuffer(self._read(self.files.unit.state_bytes), np.uint8)
-        return logical(name, storages(self.program.planned, memory))
+        return logical(name, saved_form(self.program.planned), storages(self.program.planned, memory))
 
     def _reset(self) -> None:
         self.spoiled = False

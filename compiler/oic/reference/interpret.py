@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from oic import dtypes
 from oic.diagnostics import StepError
 from oic.dtypes import Array
 from oic.ir import dims
@@ -27,10 +26,8 @@ from oic.memory.layout import storage_bytes
 from oic.memory.saved import Part, saved_form
 from oic.operators.evaluate import bind_sizes, compute, shape_of
 from oic.operators.late import LatePlace, late_checks
-from oic.operators.refusal import refusal
 from oic.reference import saved
 from oic.reference import state_storage as boxes
-from oic.reference.fetch import logical
 from oic.reference.memory_image import Spaces
 from oic.reference.state_storage import Memory, StateStorage, storages, zeros
 from oic.reference.truncated import truncated
@@ -73,9 +70,7 @@ class Machine:
 
     # -- what a session does
 
-    def step(
-        self, symbol: str, inputs: Mapping[str, Array], fetch: Iterable[str] | None = None
-    ) -> dict[str, Array]:
+    def step(self, symbol: str, inputs: Mapping[str, Array], fetch: Iterable[str] | None = None) -> dict[str, Array]:
         """Run one function; its outputs by name, narrowed to `fetch` if given.
 
         Raises StepError.  Where a refusal comes after an effect, further steps are OIC_ERR_STATE until
@@ -111,7 +106,8 @@ class Machine:
 
     def fetch_state(self, name: str) -> Array:
         """The logical value of a persistent variable (SPEC, 8.2, 8.3 and 8.5)."""
-        return self.variables[name].logical() if name in self.variables else logical(name, self.storages)
+        variable = self.variables.get(name)
+        return boxes.logical(name, self.form, self.storages) if variable is None else variable.logical()
 
     def save(self) -> bytes:
         """The state, to be loaded by any backend of the same graph (`memory.saved`).
@@ -184,9 +180,7 @@ class Machine:
 
     # -- functions and blocks
 
-    def _call(
-        self, function: Any, inputs: Mapping[str, Array], fetch: Iterable[str] | None
-    ) -> dict[str, Array]:
+    def _call(self, function: Any, inputs: Mapping[str, Array], fetch: Iterable[str] | None) -> dict[str, Array]:
         self.values, self.sizes = {}, {}
         given = {name: np.asarray(inputs[name]) for name in function.inputs}
         args = dict(zip(function.inputs, function.body.args, strict=True))
@@ -274,11 +268,7 @@ class Machine:
 
     def integer(self, part: int | Value) -> int:
         """A number known at build or at run time."""
-        if isinstance(part, int):
-            return part
-        found = self.values[part]
-        assert isinstance(found, int)
-        return found
+        return part if isinstance(part, int) else int(self.values[part])
 
     def integers(self, parts: Iterable[int | Value]) -> list[int]:
         return [self.integer(part) for part in parts]
@@ -297,12 +287,6 @@ class Machine:
     def size(self, dim: Dim) -> int:
         """The present value of a size."""
         return dims.evaluate(dim, self.sizes)
-
-    def exact(self, number: int, op: Op) -> int:
-        """A result of index arithmetic; outside 64 bits it is a refusal."""
-        if not dtypes.i64.low <= number <= dtypes.i64.high:
-            raise refusal(op, 0, 0)
-        return number
 
 
 def _same_place(a: Value, b: Value) -> bool:

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from oic import dtypes
-from oic.dtypes import Array, DType
+from oic.dtypes import Array, DType, pack
 from oic.ir import dims
 from oic.ir.core import Op, Place, Value
 from oic.ir.encodings import loaded
@@ -85,15 +84,13 @@ class Spaces:
         for what, guarded in self.zones.items():
             guarded.check(what)
 
-    def begin(
-        self, symbol: str, inputs: Mapping[str, tuple[Array, DType]], sizes: Mapping[str, int]
-    ) -> None:
+    def begin(self, symbol: str, inputs: Mapping[str, tuple[Array, DType]], sizes: Mapping[str, int]) -> None:
         """Start a step of a function: noise in the arena, the inputs' bytes, outputs of noise."""
         self.views, self.sizes = {}, sizes
         self.symbol, self.entries, self.moved = symbol, {}, {}
         self.inputs = {}
         for name, (array, dtype) in inputs.items():
-            data = dtypes.pack(array, dtype)
+            data = pack(array, dtype)
             self.inputs[name] = self._guarded(f"input '{name}'", len(data))
             self.inputs[name][:] = data
             self.inputs[name].flags.writeable = False

@@ -10,6 +10,7 @@ import math
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from io import BytesIO
 from itertools import pairwise
 
 import numpy as np
@@ -92,14 +93,14 @@ def read(form: Form, data: bytes) -> Saved:
         raise _refusal("the saved state is damaged")
     if fingerprint != form.fingerprint:
         raise _refusal("the saved state is of another graph")
-    reader = _SavedReader(data, HEAD)
+    reader = _SavedReader(data[HEAD:])
     counts = {}
     for symbol, most in form.counts.items():
         counts[symbol] = reader.integer()
         if not 0 <= counts[symbol] <= most:
             raise _refusal(f"the count of '{symbol}' is {counts[symbol]} in the saved state")
     runs = {part.symbol: _read_part(part, counts, reader) for part in form.parts}
-    if reader.at != len(data):
+    if reader.read(1):
         raise _refusal("the saved state is longer than what it says")
     again = zip(form.parts, form.parts[1:] + form.parts[:1])
     said = {part.symbol: [_possible(part, counts, runs, guard)] for part, guard in again}
@@ -141,18 +142,15 @@ def entries_of(part: Part, counts: dict[str, int], runs: list[tuple[int, ByteArr
     return numbers[there], rows[there]
 
 
-class _SavedReader:
-    """A position in the bytes."""
-
-    def __init__(self, data: bytes, at: int) -> None:
-        self.data, self.at = data, at
+class _SavedReader(BytesIO):
+    """What follows the head."""
 
     def take(self, count: int) -> ByteArray:
         """The next bytes."""
-        if count > len(self.data) - self.at:
+        found = np.frombuffer(self.read(count), np.uint8)
+        if len(found) < count:
             raise _refusal("the saved state is shorter than what it says")
-        self.at += count
-        return np.frombuffer(self.data, np.uint8, count, self.at - count)
+        return found
 
     def integer(self) -> int:
         return int.from_bytes(self.take(8).tobytes(), "little", signed=True)

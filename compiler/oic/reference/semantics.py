@@ -58,10 +58,13 @@ def _check_iterations(m: Machine, op: Any) -> None:
 
 
 def _integer(value: Callable[[Machine, Any], int]) -> Callable[[Machine, Any], None]:
-    """What an op with one integer as its result does, by what it gives."""
+    """What an op with one integer as its result does, by what it gives; outside 64 bits it is a refusal."""
 
     def run(m: Machine, op: Any) -> None:
-        m.values[op.result] = m.exact(value(m, op), op)
+        number = value(m, op)
+        if not dtypes.i64.low <= number <= dtypes.i64.high:
+            raise refusal(op, 0, 0)
+        m.values[op.result] = number
 
     return run
 
@@ -160,9 +163,7 @@ def box_of(m: Machine, op: Any) -> IntegerBox:
     """The box of a state that an op reads or writes."""
     shape = m.storage(op.state).shape
     start = m.integers(op.offsets) + [0] * (len(shape) - len(op.offsets))
-    lengths = [
-        1 if n is None else m.integer(n) if isinstance(n, Value) else m.size(n) for n in op.lengths
-    ]
+    lengths = [1 if n is None else m.integer(n) if isinstance(n, Value) else m.size(n) for n in op.lengths]
     return tuple(start), tuple(lengths)
 
 

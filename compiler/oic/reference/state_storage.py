@@ -117,6 +117,25 @@ def storages(module: Module, memory: Array) -> dict[str, StateStorage]:
     return {op.symbol: StateStorage(op, memory[at[op.symbol]]) for op in module.states()}
 
 
+def logical(name: str, form: Form, states: Mapping[str, StateStorage]) -> Array:
+    """What `fetch` gives (SPEC, 8.2-8.5): table indices first, counts long; an auto-dim matrix as it has grown.
+
+    Of each ring its newest entries, in order of position.  What was never filled has the initial value.
+    """
+    part = next(part for part in form.parts if part.symbol == name)
+    counts = {symbol: int(states[symbol].whole()) for symbol in form.counts}
+    sizes, outer = (*part.entries(counts), *part.shape(counts)), len(part.table) - 1
+    marks = zip(sizes, storage_axes(part))
+    filled = tuple(min(n, int(states[mark].whole())) if mark in states else n for n, (_, mark) in marks)
+    found = np.full(sizes, states[name].initial, part.dtype.np)
+    found[tuple(map(slice, filled))] = states[name].read(((0,) * len(sizes), filled))
+    if part.type.ring:
+        following = states[f"{name}.{part.table[-1].name}"].read(((0,) * outer, sizes[:outer]))
+        for key in np.ndindex(following.shape):
+            found[key] = np.roll(found[key], -int(following[key]), 0)
+    return found
+
+
 def saved(part: Part, counts: dict[str, int], states: Mapping[str, StateStorage]) -> Iterator[Entries]:
     """The entries of a part for `reference.saved`, some at a time."""
     storage = states[part.symbol]
@@ -182,9 +201,7 @@ def _rows(first: int, values: Array, lengths: tuple[int, ...]) -> Iterator[tuple
         at += some
 
 
-def _raise(
-    key: tuple[int, ...], some: int, marks: list[tuple[str, str]], states: Mapping[str, StateStorage]
-) -> None:
+def _raise(key: tuple[int, ...], some: int, marks: list[tuple[str, str]], states: Mapping[str, StateStorage]) -> None:
     """Note how far entries reach along indices of a fixed size, where their counts are kept."""
     for axis, index in enumerate(key):
         mark = states.get(marks[axis][0])
@@ -200,15 +217,10 @@ def _set(storage: StateStorage, value: int) -> None:
 
 def positions(first: int, shape: Sequence[int], strides: Sequence[int]) -> EntryPositions:
     """The positions of elements, from that of the first."""
-    found: EntryPositions = np.full((), first, np.int64)
-    for n, s in zip(shape, strides, strict=True):
-        found = found[..., None] + np.arange(n) * s
-    return found
+    return np.asarray(first + np.tensordot(np.asarray(strides, np.int64), np.indices(shape), 1))
 
 
-def located(
-    memory: Array, dtype: dtypes.DType, first: int, shape: tuple[int, ...], strides: Sequence[int]
-) -> Memory:
+def located(memory: Array, dtype: dtypes.DType, first: int, shape: tuple[int, ...], strides: Sequence[int]) -> Memory:
     """Where elements lie in some bytes; the first and the strides count elements."""
     if dtype.packed:
         return Packed(memory, positions(first, shape, strides))
@@ -221,36 +233,23 @@ def located(
 
 def elements(memory: Memory, dtype: dtypes.DType) -> Array:
     """The elements that are there now, copied."""
-    if isinstance(memory, Packed):
-        return gather(memory.memory, memory.positions, dtype)
-    return memory.copy()
+    if not isinstance(memory, Packed):
+        return memory.copy()
+    per, shape = 8 // dtype.bits, memory.positions.shape
+    byte, inside = np.divmod(memory.positions.reshape(-1), per)
+    decoded = dtypes.unpack(memory.memory[byte], dtype, byte.size * per).reshape(byte.size, per)
+    return decoded[np.arange(byte.size), inside].reshape(shape)
 
 
 def put(memory: Memory, dtype: dtypes.DType, values: Array) -> None:
-    """Replace the elements that are there."""
-    if isinstance(memory, Packed):
-        scatter(memory.memory, memory.positions, dtype, values)
-    else:
+    """Replace the elements that are there; neighbours in the same byte stay as they are."""
+    if not isinstance(memory, Packed):
         memory[...] = values
-
-
-def gather(memory: Array, positions: EntryPositions, dtype: dtypes.DType) -> Array:
-    """Elements of a packed type, at positions counted in elements from the start of the memory."""
-    per = 8 // dtype.bits
-    byte, inside = np.divmod(positions.reshape(-1), per)
-    decoded = dtypes.unpack(memory[byte], dtype, byte.size * per).reshape(byte.size, per)
-    return decoded[np.arange(byte.size), inside].reshape(positions.shape)
-
-
-def scatter(memory: Array, positions: EntryPositions, dtype: dtypes.DType, values: Array) -> None:
-    """Store elements of a packed type; neighbours in the same byte stay as they are."""
-    shape = positions.shape
-    flat = np.broadcast_to(values, shape).reshape(-1)
-    per = 8 // dtype.bits
-    spread = np.zeros((flat.size, per), dtype.np)
-    spread[:, 0] = flat
-    codes = dtypes.pack(spread, dtype) & np.uint8((1 << dtype.bits) - 1)
-    bits = positions.reshape(-1) * dtype.bits
-    mask = np.uint8((1 << dtype.bits) - 1) << (bits & 7).astype(np.uint8)
-    np.bitwise_and.at(memory, bits >> 3, ~mask)
-    np.bitwise_or.at(memory, bits >> 3, codes << (bits & 7).astype(np.uint8))
+        return
+    spread = np.zeros((memory.positions.size, 8 // dtype.bits), dtype.np)
+    spread[:, 0] = np.broadcast_to(values, memory.positions.shape).reshape(-1)
+    ones = np.uint8((1 << dtype.bits) - 1)
+    bits = memory.positions.reshape(-1) * dtype.bits
+    byte, shift = bits >> 3, (bits & 7).astype(np.uint8)
+    np.bitwise_and.at(memory.memory, byte, ~(ones << shift))
+    np.bitwise_or.at(memory.memory, byte, (dtypes.pack(spread, dtype) & ones) << shift)

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oic import dtypes
 from oic.diagnostics import Span, StepError
-from oic.dtypes import Array
+from oic.dtypes import Array, i64
 from oic.ir.journal import Journal
 from oic.ir.state import FARTHEST, CacheOp, State
 from oic.memory.layout import loaded
@@ -150,7 +149,7 @@ class PersistentVariable:
         alone: list[MemberKey] = [] if part.table else [()]  # the only entry, which is there in any case
         if part.symbol == self.symbol:
             found = {self._place(k): self._entry(k) for k in alone or self.entries}
-        elif part.dtype is dtypes.i64:
+        elif part.dtype is i64:
             found = {k: np.asarray(self.following.get(k, 0), np.int64) for k in alone or self.following}
         else:
             found = {k: np.asarray(1, np.uint8) for k in self.touched}
@@ -179,7 +178,7 @@ class PersistentVariable:
                     entry = loaded(rows[number], part.dtype, shape, 0)
                     if part.symbol == self.symbol:
                         self._put(key, entry)
-                    elif part.dtype is dtypes.i64:
+                    elif part.dtype is i64:
                         self.following[key] = int(entry)
                     else:
                         self.touched[key] = None

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from threading import RLock
 from typing import Any, Self
@@ -25,10 +25,10 @@ from oic.ir.module import Module
 from oic.library.build import Library, build
 from oic.library.cache import Cache
 from oic.library.emit import Files, LibrarySpec, emit
+from oic.memory.saved import Form, saved_form
 from oic.operators.fused import around
 from oic.operators.refusal import refusal, refused_by
-from oic.reference.fetch import logical
-from oic.reference.state_storage import StateStorage, storages, zeros
+from oic.reference.state_storage import StateStorage, logical, storages, zeros
 from oic.resources import runtime_dir
 from oic.session.executor import Executor, Record
 from oic.session.interface import Interface
@@ -220,9 +220,13 @@ class CompiledExecutor(Executor):
                 all_[n] = room
         made += [{name: all_[n, ...] for name, all_, _ in kept} for n in range(count)]
 
+    @cached_property
+    def _form(self) -> Form:
+        return saved_form(self._module)
+
     def _fetch_state(self, name: str) -> Array:
         self._storages = self._storages or storages(self._module, self._memory())
-        return logical(name, self._storages)
+        return logical(name, self._form, self._storages)
 
     def _reset(self) -> None:
         self._function("reset")(self._session)
