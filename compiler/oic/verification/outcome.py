@@ -107,8 +107,7 @@ def verify(
             ids_of = partial(arguments.sequence, "a prompt", of="token ids")
             given = [generator.encode(p) if isinstance(p, str) else ids_of(p) for p in prompts]
             if not given:
-                half = max(1, (generator.room or 2 * max(LONGEST, count)) // 2)  # for prompts, and for what follows
-                count, given = min(count, half), drawn(generator.vocab, random, seed, min(LONGEST, half))
+                given, count = drawn(generator, count, random, seed)
             for ids in given:
                 _check(ids, generator.vocab)
                 _fit(generator, ids, count)
@@ -124,10 +123,12 @@ def verify(
         return Report(tuple(_outcome(generator, case) for case in cases), within)
 
 
-def drawn(vocab: int, count: int, seed: int, longest: int) -> list[list[int]]:
-    """Random prompts of so many tokens at most."""
-    draw = np.random.default_rng(seed)
-    return [draw.integers(vocab, size=draw.integers(1, longest + 1)).tolist() for _ in range(count)]
+def drawn(generator: Generator, count: int, number: int, seed: int) -> tuple[list[list[int]], int]:
+    """Random prompts, and how many new tokens there is room for beside the longest: `count` at most."""
+    half = max(1, (generator.room or 2 * max(LONGEST, count)) // 2)
+    draw, longest = np.random.default_rng(seed), min(LONGEST, half)
+    prompts = [draw.integers(generator.vocab, size=draw.integers(1, longest + 1)).tolist() for _ in range(number)]
+    return prompts, min(count, half)
 
 
 def _fit(generator: Generator, ids: Sequence[int], count: int) -> None:

@@ -59,9 +59,7 @@ def quantized(
     Raises OicError as Generator does.
     """
     with opened("f32") as exact:
-        half = max(1, (exact.room or 64) // 2)
-        given = [list(p) for p in prompts] or drawn(exact.vocab, random, seed, min(12, half))
-        count = count if prompts else min(count, half)
+        given, count = ([list(p) for p in prompts], count) if prompts else drawn(exact, count, random, seed)
         written = [tuple(t.id for t in exact.stream(p, count, stop_ids=())) for p in given]
         rows = [_rows(exact, p, new) for p, new in zip(given, written, strict=True)]
     with opened(weights) as other:
