@@ -168,7 +168,7 @@ class Machine:
 
     def _count(self, symbol: str) -> int:
         if symbol in self.storages:
-            return int(self.storages[symbol].whole())
+            return self.storages[symbol].number
         owner, _, index = symbol.partition(".")
         variable = self.variables[owner]
         names = [i.name for i in (*variable.type.table, *variable.type.auto)]

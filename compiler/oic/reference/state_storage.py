@@ -77,13 +77,13 @@ class StateStorage:
         self.reach = [0] * len(self.shape) if fresh else list(self.shape)
 
     @property
-    def all(self) -> IntegerBox:
-        """The box of everything."""
-        return (0,) * len(self.shape), self.shape
+    def number(self) -> int:
+        """The integer that it is, kept beside a variable."""
+        return int(self.read(((), ())))
 
-    def whole(self) -> Array:
-        """Every element; for small variables."""
-        return self.read(self.all)
+    @number.setter
+    def number(self, value: int) -> None:
+        self.write(((), ()), np.asarray(value, self.type.dtype.np))
 
     def at(self, box: IntegerBox) -> Memory:
         """Where the elements of a box lie, which is inside the storage."""
@@ -123,10 +123,10 @@ def logical(name: str, form: Form, states: Mapping[str, StateStorage]) -> Array:
     Of each ring its newest entries, in order of position.  What was never filled has the initial value.
     """
     part = next(part for part in form.parts if part.symbol == name)
-    counts = {symbol: int(states[symbol].whole()) for symbol in form.counts}
+    counts = {symbol: states[symbol].number for symbol in form.counts}
     sizes, outer = (*part.entries(counts), *part.shape(counts)), len(part.table) - 1
     marks = zip(sizes, storage_axes(part))
-    filled = tuple(min(n, int(states[mark].whole())) if mark in states else n for n, (_, mark) in marks)
+    filled = tuple(min(n, states[mark].number) if mark in states else n for n, (_, mark) in marks)
     found = np.full(sizes, states[name].initial, part.dtype.np)
     found[tuple(map(slice, filled))] = states[name].read(((0,) * len(sizes), filled))
     if part.type.ring:
@@ -142,7 +142,7 @@ def saved(part: Part, counts: dict[str, int], states: Mapping[str, StateStorage]
     lengths, shape = part.entries(counts), part.shape(counts)
     zero, start = (0,) * len(shape), part.start(shape)
     marks = zip((*lengths, *shape), storage_axes(part))
-    filled = all(int(states[mark].whole()) >= n for n, (_, mark) in marks if mark in states)
+    filled = all(states[mark].number >= n for n, (_, mark) in marks if mark in states)
     if not lengths:
         entry = part.encoded(storage.read((zero, shape))[None]) if filled else start[None]
         yield np.zeros(1, np.int64), entry
@@ -165,7 +165,7 @@ def saved(part: Part, counts: dict[str, int], states: Mapping[str, StateStorage]
 def restore(found: Saved, form: Form, states: Mapping[str, StateStorage]) -> None:
     """What a saved state says, into storages as at the start."""
     for symbol, count in found.counts.items():
-        _set(states[symbol], count)
+        states[symbol].number = count
     for part in form.parts:
         storage = states[part.symbol]
         lengths, shape = part.entries(found.counts), part.shape(found.counts)
@@ -177,7 +177,7 @@ def restore(found: Saved, form: Form, states: Mapping[str, StateStorage]) -> Non
             storage.write(((0,) * len(box), tuple(box)), np.full(box, storage.initial))
             for n, mark in zip(sizes, filled):
                 if mark:
-                    _set(mark, n)
+                    mark.number = n
         for first, rows in found.runs[part.symbol]:
             values = loaded(rows.reshape(-1), part.dtype, (len(rows), *shape), 1)
             if not lengths:
@@ -207,12 +207,7 @@ def _raise(key: tuple[int, ...], some: int, marks: list[tuple[str, str]], states
         mark = states.get(marks[axis][0])
         if mark is not None:
             reach = index + (some if axis == len(key) - 1 else 1)
-            _set(mark, max(int(mark.whole()), reach))
-
-
-def _set(storage: StateStorage, value: int) -> None:
-    """Set an integer kept beside a variable."""
-    storage.write(((), ()), np.asarray(value, storage.type.dtype.np))
+            mark.number = max(mark.number, reach)
 
 
 def positions(first: int, shape: Sequence[int], strides: Sequence[int]) -> EntryPositions:
