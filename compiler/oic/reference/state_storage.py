@@ -122,7 +122,9 @@ def logical(name: str, form: Form, states: Mapping[str, StateStorage]) -> Array:
 
     Of each ring its newest entries, in order of position.  What was never filled has the initial value.
     """
-    part = next(part for part in form.parts if part.symbol == name)
+    part = next((part for part in form.parts if part.symbol == name), None)
+    if part is None:  # an integer kept beside a variable
+        return states[name].read(((), ()))
     counts = {symbol: states[symbol].number for symbol in form.counts}
     sizes, outer = (*part.entries(counts), *part.shape(counts)), len(part.table) - 1
     marks = zip(sizes, storage_axes(part))
