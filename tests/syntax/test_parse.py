@@ -115,8 +115,8 @@ def test_every_construct() -> None:
         *("Await", "CacheRead", "CacheWrite", "CacheStep", "CacheStep", "CacheStep", "CacheReset"),
         "Return",
     ]
-    assert graph.declaration("V").attributes[0].name == "pattern"  # type: ignore[union-attr]
-    assert graph.block("no").attributes[0].args[0].key == "N"  # type: ignore[union-attr]
+    assert next(d for d in graph.declarations if d.name == "V").attributes[0].name == "pattern"
+    assert next(b for b in graph.blocks if b.name == "no").attributes[0].args[0].key == "N"
 
 
 def test_spans_cover_their_nodes() -> None:

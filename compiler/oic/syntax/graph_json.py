@@ -83,11 +83,7 @@ def _encode(node: Any) -> Any:
         return {"float": str(node)}  # JSON has no number for it
     if not dataclasses.is_dataclass(node):
         return node
-    fields = {
-        f.name: _encode(getattr(node, f.name))
-        for f in dataclasses.fields(node)
-        if not _is_span(f.name)
-    }
+    fields = {f.name: _encode(getattr(node, f.name)) for f in dataclasses.fields(node) if not _is_span(f.name)}
     return {"node": type(node).__name__, **fields}
 
 

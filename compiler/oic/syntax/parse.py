@@ -98,9 +98,7 @@ def _too_long(source: Source) -> Diagnostic | None:
     return None
 
 
-def _parsed(
-    graph: syntax.Graph | None, errors: list[Diagnostic], repairs: list[recover.Repair]
-) -> Parsed:
+def _parsed(graph: syntax.Graph | None, errors: list[Diagnostic], repairs: list[recover.Repair]) -> Parsed:
     """The outcome, its errors in source order."""
     removed = frozenset[str]().union(*(repair.removed for repair in repairs))
     whole = not any(repair.undeclares for repair in repairs)

@@ -14,31 +14,25 @@ from oic.syntax import habits
 from oic.syntax.text import Piece, blank, pieces
 
 SECTIONS = ("sizes", "dynamic", "constant", "volatile", "persistent", "block")
-CACHE_STATEMENTS = tuple(
-    f"cache.{what}" for what in ("read", "write", "increment", "decrement", "reset")
-)
+CACHE_STATEMENTS = tuple(f"cache.{what}" for what in ("read", "write", "increment", "decrement", "reset"))
 STATEMENTS = (
     *("assign", "op", "transfer", "loop", "branch", "return", "barrier", "dep", "yield", "await"),
     *CACHE_STATEMENTS,
 )
 _OPENING = {")": "(", "]": "[", "}": "{"}
 
-# What a set of acceptable terminals is called; the first that fits a terminal takes it.
-_GROUPS: tuple[tuple[str, frozenset[str], str], ...] = (
-    ("OP", frozenset({"OP"}), "a statement"),
-    ("KIND", frozenset({"KIND", "SIZES", "BLOCK", "GRAPH"}), "a section or a block"),
-    (
-        "STRING",
-        frozenset({"STRING", "NAME", "INT", "FLOAT", "FLOAT_WORD", "BOOL", "LPAR", "MINUS", "LSQB"}),
-        "a value",
-    ),
-    ("BOOL", frozenset({"BOOL", "NAME", "INT", "FLOAT", "FLOAT_WORD", "MINUS"}), "an operand"),
-    ("INT", frozenset({"INT", "NAME", "LPAR", "MINUS"}), "an integer expression"),
-    ("AT", frozenset({"AT", "PATTERN"}), "an attribute"),
-    ("NAME", frozenset({"NAME"}), "a name"),
-    ("MATCHED", frozenset({"MATCHED"}), "an operator or a cache statement"),
-    ("FLOAT", frozenset({"FLOAT"}), "a number"),
-)
+# What acceptable terminals are called together, where the first of them is acceptable; a terminal is named once.
+_GROUPS = {
+    "a statement": "OP",
+    "a section or a block": "KIND SIZES BLOCK GRAPH",
+    "a value": "STRING NAME INT FLOAT FLOAT_WORD BOOL LPAR MINUS LSQB",
+    "an operand": "BOOL NAME INT FLOAT FLOAT_WORD MINUS",
+    "an integer expression": "INT NAME LPAR MINUS",
+    "an attribute": "AT PATTERN",
+    "a name": "NAME",
+    "an operator or a cache statement": "MATCHED",
+    "a number": "FLOAT",
+}
 _MARKS = {
     "COLON": ":", "SEMICOLON": ";", "COMMA": ",", "EQUAL": "=", "LPAR": "(", "RPAR": ")",
     "LSQB": "[", "RSQB": "]", "LBRACE": "{", "RBRACE": "}", "QMARK": "?", "IN": "in",
@@ -131,14 +125,9 @@ def _unclosed_brace(stop: ParseFailure) -> tuple[Diagnostic, Repair | None] | No
     if not braces or not (found.kind == "end" or early):
         return None
     opening = stop.pieces[braces[-1]]
-    where = f"before this '{found.text}'" if early else "before the end of the file"
-    error = Diagnostic(
-        "unclosed-brace",
-        f"'{{' is not closed {where}",
-        stop.span(opening),
-        "opened here",
-        (Note(stop.span(found), "expected '}' before this"),) if early else (),
-    )
+    what = f"'{{' is not closed before this '{found.text}'" if early else "'{' is not closed before the end of the file"
+    notes = (Note(stop.span(found), "expected '}' before this"),) if early else ()
+    error = Diagnostic("unclosed-brace", what, stop.span(opening), "opened here", notes)
     count = len(braces) - (stop.pieces[0].text == "graph")
     return error, _inserted(stop, at, "}" * count) if early else None
 
@@ -162,13 +151,9 @@ def _missing_semicolon(stop: ParseFailure) -> tuple[Diagnostic, Repair | None] |
     at = stop.at if _begins(stop, stop.at) else _keyword_before(stop)
     if at is None:
         return None
-    end = stop.pieces[at - 1].end
-    error = Diagnostic(
-        "missing-semicolon",
-        f"expected ';' after '{cut(stop.pieces[at - 1].text, 40, 36)}'",
-        Span(stop.source, end, end),
-        "';' is missing here",
-    )
+    before = stop.pieces[at - 1]
+    what, place = f"expected ';' after '{cut(before.text, 40, 36)}'", Span(stop.source, before.end, before.end)
+    error = Diagnostic("missing-semicolon", what, place, "';' is missing here")
     return error, _inserted(stop, at, ";") or _without_statement(stop, at)
 
 
@@ -228,9 +213,7 @@ def _unknown_keyword(stop: ParseFailure) -> tuple[Diagnostic, Repair | None] | N
             hint = f"did you mean '{habits.SECTIONS[found.text]}'?"
         elif found.text in STATEMENTS:
             hint = "statements belong in a block"
-    error = Diagnostic(
-        slug, f"unknown {what} '{found.text}'", stop.span(found), f"no {what} starts so", (), hint
-    )
+    error = Diagnostic(slug, f"unknown {what} '{found.text}'", stop.span(found), f"no {what} starts so", (), hint)
     return error, _without_statement(stop, stop.at)
 
 
@@ -314,10 +297,11 @@ def _closing(stop: ParseFailure, at: int) -> int | None:
 def _phrases(wanted: frozenset[str]) -> list[str]:
     """Names for what the parser would have taken, the most telling first."""
     left, phrases = set(wanted), []
-    for key, group, phrase in _GROUPS:
-        if key in left:
+    for phrase, group in _GROUPS.items():
+        first, *others = group.split()
+        if first in left:
             phrases.append(phrase)
-            left -= group
+            left -= {first, *others}
     return phrases + [f"'{mark}'" for terminal, mark in _MARKS.items() if terminal in left]
 
 

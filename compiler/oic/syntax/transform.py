@@ -124,19 +124,11 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
         name, *rest = parts
         indices = rest.pop(0) if isinstance(rest[0], _Several) else None
         type_, *attributes = rest
+        head, whole = name.span.to((indices or name).span), name.span.to(parts[-1].span)
         return s.Declaration(
-            kind=kind,
-            name=name.name,
-            indices=indices and indices.items,
-            dtype=type_.dtype,
-            dims=type_.dims,
-            attributes=tuple(attributes),
-            span=name.span.to(parts[-1].span),
-            name_span=name.span,
-            dtype_span=type_.dtype_span,
-            type_span=type_.span,
-            head_span=name.span.to((indices or name).span),
-        )
+            kind, name.name, indices and indices.items, type_.dtype, type_.dims, tuple(attributes),
+            name.span, type_.dtype_span, type_.span, head, span=whole,
+        )  # fmt: skip
 
     def element_type(self, parts: list[Any]) -> _Type:
         name, *dims = parts
@@ -158,27 +150,21 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
     def block(self, parts: list[Any]) -> s.Block:
         name, *rest = _nodes(parts)
         attributes = tuple(p for p in rest if isinstance(p, s.Attribute))
-        body = tuple(rest[len(attributes) :])
-        return s.Block(name.name, attributes, body, name.span, span=self._whole(parts))
+        return s.Block(name.name, attributes, tuple(rest[len(attributes) :]), name.span, span=self._whole(parts))
 
     # ------------------------------------------------------------ statements
 
     def assign(self, parts: list[Any]) -> s.Assign:
-        made = self._declaration("temporary", _nodes(parts))
-        return s.Assign(made, span=self._whole(parts))
+        return s.Assign(self._declaration("temporary", _nodes(parts)), span=self._whole(parts))
 
     def call(self, parts: list[Any]) -> s.OpCall:
         name, operands, results = _nodes(parts)
         keywords = tuple(p for p in operands.items if isinstance(p, s.Keyword))
         for operand in dropwhile(lambda operand: not isinstance(operand, s.Keyword), operands.items):
             if not isinstance(operand, s.Keyword):
-                self._error(
-                    "operand-after-setting",
-                    f"operand '{operand.span.text}' comes after a setting",
-                    operand.span,
-                    Note(keywords[0].span, "the first setting"),
-                    hint="operands come first, then settings",
-                )
+                what, first = f"operand '{operand.span.text}' comes after a setting", keywords[0].span
+                hint, note = "operands come first, then settings", Note(first, "the first setting")
+                self._error("operand-after-setting", what, operand.span, note, hint=hint)
         plain = tuple(p for p in operands.items if not isinstance(p, s.Keyword))
         return s.OpCall(name.name, plain, keywords, results.items, name.span, span=self._whole(parts))
 
@@ -196,16 +182,10 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
         names = _nodes(parts)
         span = self._whole(parts)
         if len(names) not in (1, 3):
-            self._error(
-                "branch-arity",
-                f"'branch' takes one block, or a condition and two blocks, but {len(names)} names "
-                "are given",
-                span,
-                hint="write 'branch block;' or 'branch condition yes no;'",
-            )
-        if len(names) == 1:
-            return s.Branch(None, names, span=span)
-        return s.Branch(names[0], names[1:], span=span)
+            what = f"'branch' takes one block, or a condition and two blocks, but {len(names)} names are given"
+            self._error("branch-arity", what, span, hint="write 'branch block;' or 'branch condition yes no;'")
+        condition, targets = (None, names) if len(names) == 1 else (names[0], names[1:])
+        return s.Branch(condition, targets, span=span)
 
     def yields(self, parts: list[Any]) -> s.Yield:
         return s.Yield(_nodes(parts), span=self._whole(parts))
@@ -223,13 +203,11 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
 
     # ------------------------------------------------------------ accesses
 
-    def variable(self, parts: list[Any]) -> s.Access:
-        name: s.Name = parts[0]
-        return s.Access(name.name, None, name.span, span=name.span)
-
     def element(self, parts: list[Any]) -> s.Access:
-        name, positions = _nodes(parts)
-        return s.Access(name.name, positions.items, name.span, span=self._whole(parts))
+        name, *positions = _nodes(parts)
+        return s.Access(name.name, positions[0].items if positions else None, name.span, span=self._whole(parts))
+
+    variable = element
 
     def positions(self, parts: list[Any]) -> _Several:
         """The indices of an access; one left empty beside a comma is a full slice."""
@@ -251,12 +229,11 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
     # ------------------------------------------------------------ expressions and literals
 
     def binary(self, parts: list[Any]) -> s.Expr:
-        made = s.Binary(str(parts[1]), parts[0], parts[2], span=self._whole(parts))
-        return self._expression(made, parts)
+        left, op, right = parts
+        return self._expression(s.Binary(str(op), left, right, span=self._whole(parts)), parts)
 
     def negative(self, parts: list[Any]) -> s.Expr:
-        made = s.Unary(parts[1], span=self._whole(parts))
-        return self._expression(made, parts)
+        return self._expression(s.Unary(parts[1], span=self._whole(parts)), parts)
 
     def _expression(self, made: s.Expr, parts: list[Any]) -> s.Expr:
         return self._limited(made, parts, DEEPEST_EXPRESSION, "expression is", s.Int(1, span=made.span))
@@ -292,13 +269,9 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
         span, text = self._span(token), str(token)[1:-1]
         for escape in _ESCAPE.finditer(text):
             if escape[1] not in _ESCAPES:
-                at = span.start + 1 + escape.start()
-                self._error(
-                    "string-escape",
-                    f"unknown escape '{escape[0]}' in a string",
-                    Span(self.source, at, at + 2),
-                    hint=r"write '\\' for a backslash",
-                )
+                what, at = f"unknown escape '{escape[0]}' in a string", span.start + 1 + escape.start()
+                place = Span(self.source, at, at + 2)
+                self._error("string-escape", what, place, hint=r"write '\\' for a backslash")
         return s.Str(_ESCAPE.sub(lambda m: _ESCAPES.get(m[1], m[0]), text), span=span)
 
     def BOOL(self, token: Token) -> s.Bool:
