@@ -17,9 +17,7 @@ from oic.ir.types import StateIndex, StateType
 from oic.syntax import tree as s
 
 
-def state_type(
-    binding: Binding, variable: Variable, capacity: Mapping[str, int], *, hosted: bool
-) -> StateType:
+def state_type(binding: Binding, variable: Variable, capacity: Mapping[str, int], *, hosted: bool) -> StateType:
     """The type of a persistent variable, with the capacity of every index.
 
     capacity   of `--max`, by index name or by `variable.index`
@@ -35,8 +33,7 @@ def state_type(
 
     def of(reserve: int) -> StateType:
         made = {
-            i: StateIndex(i, reserve if n is None else n, fixed, reserved=n is None)
-            for i, (n, fixed) in known.items()
+            i: StateIndex(i, reserve if n is None else n, fixed, reserved=n is None) for i, (n, fixed) in known.items()
         }
         indices, grows = tuple(made[i] for i in table), tuple(made[i] for i in auto)
         return StateType(variable.dtype, shape, indices, grows, variable.ring is not None)
@@ -54,9 +51,7 @@ def state_type(
     return type_
 
 
-def _bounded(
-    binding: Binding, variable: Variable, index: str, capacity: Mapping[str, int]
-) -> tuple[int | None, bool]:
+def _bounded(binding: Binding, variable: Variable, index: str, capacity: Mapping[str, int]) -> tuple[int | None, bool]:
     """The capacity of an index and whether `@fixed` gives it; None where nothing bounds it."""
     if (fixed := variable.fixed(index)) is not None:
         assert isinstance(fixed, s.Expr)

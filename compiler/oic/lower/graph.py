@@ -154,9 +154,7 @@ def _lower_entry(
     return f
 
 
-def _outputs(
-    f: Builder, fetch: Collection[str] | None, written: Collection[Variable]
-) -> tuple[list[str], list[Value]]:
+def _outputs(f: Builder, fetch: Collection[str] | None, written: Collection[Variable]) -> tuple[list[str], list[Value]]:
     """The volatile variables an entry writes, with what they hold at its end."""
     names: list[str] = []
     values: list[Value] = []

@@ -177,8 +177,7 @@ def _widened(type_: Type, key: EnvKey, least: Least) -> Type:
     if not isinstance(type_, TensorType):
         return type_
     shape = tuple(
-        dims.of(Extent("?", least[key, axis])) if (key, axis) in least else d
-        for axis, d in enumerate(type_.shape)
+        dims.of(Extent("?", least[key, axis])) if (key, axis) in least else d for axis, d in enumerate(type_.shape)
     )
     return type_.with_shape(shape)
 
@@ -275,4 +274,3 @@ def _rename_sizes(f: Builder, op: For, extents: list[Extent]) -> None:
 def _value(held: Held) -> Value:
     assert isinstance(held, Value)
     return held
-

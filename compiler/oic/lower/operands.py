@@ -37,9 +37,7 @@ def operand(f: Builder, access: s.Access, *, elements: bool = True) -> Value:
     return f.read(variable, access.span, elements=elements)
 
 
-def literal_operand(
-    f: Builder, value: s.Literal, cls: type[Operator], name: str, others: DType | None
-) -> Value:
+def literal_operand(f: Builder, value: s.Literal, cls: type[Operator], name: str, others: DType | None) -> Value:
     """A literal as a scalar: of the dtype that its operand has, else of that of the others.
 
     Raises Refused.
@@ -99,9 +97,7 @@ def _member(f: Builder, variable: Variable, access: s.Access) -> Value:
     return f.emit(ConstantSelect(family, at, span=access.span, hint=variable.name)).result
 
 
-def _check_presence(
-    f: Builder, variable: Variable, access: s.Access, indices: list[Dim]
-) -> None:
+def _check_presence(f: Builder, variable: Variable, access: s.Access, indices: list[Dim]) -> None:
     """A family with holes: refuse, at run time, the members the model does not have."""
     symbol = f"{variable.name}.present"
     if symbol not in f.constants:
@@ -134,9 +130,7 @@ def refuse_order(length: Dim, span: Span) -> None:
         raise refused("slice-order", f"this slice ends {-length} before it starts", span)
 
 
-def slice_ends(
-    f: Builder, index: s.Slice, size: Callable[[], Dim], bound: Callable[[s.Expr], Dim]
-) -> tuple[Dim, Dim]:
+def slice_ends(f: Builder, index: s.Slice, size: Callable[[], Dim], bound: Callable[[s.Expr], Dim]) -> tuple[Dim, Dim]:
     """Where a slice starts and ends: a missing end is the size, a negative one counts from there.
 
     bound   what an expression means

@@ -51,9 +51,7 @@ def lower_transfer(f: Builder, statement: s.Transfer) -> None:
 # ---------------------------------------------------------------- the op itself
 
 
-def _operands(
-    f: Builder, call: s.OpCall, cls: type[Operator], where: dict[str, Span]
-) -> dict[str, Any]:
+def _operands(f: Builder, call: s.OpCall, cls: type[Operator], where: dict[str, Span]) -> dict[str, Any]:
     """The operands given by position, by field."""
     names = positional(cls)
     rest = names[-1] if names and cls.fields[names[-1]].kind == "rest" else None
@@ -71,9 +69,7 @@ def _operands(
     return fields
 
 
-def _values(
-    f: Builder, call: s.OpCall, cls: type[Operator], names: list[str]
-) -> list[Value]:
+def _values(f: Builder, call: s.OpCall, cls: type[Operator], names: list[str]) -> list[Value]:
     """The operands by position, variables first: a literal has the dtype that they have."""
     found: dict[int, Value] = {}
     failed = False
@@ -222,9 +218,7 @@ def _reshaped(f: Builder, variable: Variable, value: Value) -> bool:
 
 
 def _fits(declared: tuple[Dim | None, ...], shape: tuple[Dim, ...]) -> bool:
-    return len(declared) == len(shape) and all(
-        d is None or d == n for d, n in zip(declared, shape, strict=True)
-    )
+    return len(declared) == len(shape) and all(d is None or d == n for d, n in zip(declared, shape, strict=True))
 
 
 def store(f: Builder, access: s.Access, value: Value, span: Span, *, free: bool) -> None:
@@ -255,9 +249,7 @@ def _conversion(value: Value, to: DType) -> str:
     return cast
 
 
-def _other_shape(
-    f: Builder, access: s.Access, variable: Variable, value: Value, span: Span, *, free: bool
-) -> Value:
+def _other_shape(f: Builder, access: s.Access, variable: Variable, value: Value, span: Span, *, free: bool) -> Value:
     """The value for a destination of another shape: refused, checked at run time, or taken."""
     declared, shape = f.dims(variable), value.shape
     same_rank = len(declared) == len(shape)

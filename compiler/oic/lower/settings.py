@@ -37,11 +37,7 @@ BOUNDED = {
 
 
 def lower_keywords(
-    f: Builder,
-    call: s.OpCall,
-    cls: type[Operator],
-    where: dict[str, Span],
-    operands: dict[str, Any],
+    f: Builder, call: s.OpCall, cls: type[Operator], where: dict[str, Span], operands: dict[str, Any]
 ) -> dict[str, Any]:
     """Optional operands and settings by name; `where` learns their spans.  Raises Refused."""
     fields: dict[str, Any] = {}
@@ -67,9 +63,7 @@ def lower_keywords(
     return fields
 
 
-def _keyword(
-    f: Builder, keyword: s.Keyword, cls: type[Operator], dtype: dtypes.DType | None
-) -> Any:
+def _keyword(f: Builder, keyword: s.Keyword, cls: type[Operator], dtype: dtypes.DType | None) -> Any:
     if keyword.key in by_name(cls):
         return _named_operand(f, keyword, cls)
     known = settings(cls)
@@ -120,9 +114,7 @@ class _Setting:
     dtype   of the operator's first operand
     """
 
-    def __init__(
-        self, f: Builder, operator: str, keyword: s.Keyword, dtype: dtypes.DType | None
-    ) -> None:
+    def __init__(self, f: Builder, operator: str, keyword: s.Keyword, dtype: dtypes.DType | None) -> None:
         self.f, self.operator, self.keyword, self.dtype = f, operator, keyword, dtype
 
     def read(self, value: s.Setting | s.Access, annotation: str) -> Any:
@@ -216,4 +208,3 @@ class _Setting:
         elif lists and isinstance(value, s.Int):
             hint = f"write [{value.value}]"
         return refused("op-setting", what, value.span, hint=hint)
-
