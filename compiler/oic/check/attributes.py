@@ -24,9 +24,7 @@ def names_of_arguments(found: s.Attribute) -> bool:
 
 def _tensors(found: s.Attribute) -> bool:
     """All arguments are names of tensors, and there is one at least."""
-    return bool(found.args) and all(
-        arg.key is None and isinstance(arg.value, s.Str) and arg.value.value for arg in found.args
-    )
+    return bool(found.args) and all(a.key is None and isinstance(a.value, s.Str) and a.value.value for a in found.args)
 
 
 def _bounds(found: s.Attribute) -> bool:

@@ -115,9 +115,7 @@ def _inferred(binding: Binding) -> dict[str, int]:
     return {name: size for name, (size, _) in found.items() if size > 0}
 
 
-def _check_section(
-    binding: Binding, overrides: Mapping[str, int], given: Mapping[str, int]
-) -> None:
+def _check_section(binding: Binding, overrides: Mapping[str, int], given: Mapping[str, int]) -> None:
     """A size of the `sizes` section has the value that the model gives it, if it does."""
     for size in binding.graph.sizes:
         own, other = binding.sizes.get(size.name), given.get(size.name)

@@ -25,9 +25,7 @@ from oic.syntax import tree as s
 RESERVE = 64 << 30  # bytes of address space a growing variable may reserve on a host (SPEC 8.4)
 
 
-def check_bytes(
-    name: str, dtype: DType, sizes: Iterable[Dim | None], span: Span, hint: str | None = None
-) -> None:
+def check_bytes(name: str, dtype: DType, sizes: Iterable[Dim | None], span: Span, hint: str | None = None) -> None:
     """Raises Refused for a tensor that no machine can hold."""
     nbytes = dtype.nbytes(math.prod(dims.maximum(d) for d in sizes if d is not None))
     if nbytes > RESERVE:

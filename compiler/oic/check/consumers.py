@@ -8,25 +8,26 @@ from oic.check.resolved import BlockInstance, Resolved, effects
 from oic.diagnostics import Note
 from oic.syntax import tree as s
 
-HandOver = s.Yield | s.Await
-
 
 def check_consumers(resolved: Resolved, report: DiagnosticCollector) -> None:
     """What is yielded, awaited and written while it is away."""
     for instances in resolved.instances.values():
         for instance in instances[:1]:  # what is handed over is the same in all of them
-            given = [x for x in resolved.symbols.bodies[instance.block.name] if isinstance(x, HandOver)]
+            given = [x for x in resolved.symbols.bodies[instance.block.name] if isinstance(x, s.HandOver)]
             _check_names(instance, given, report)
             if instance in resolved.consumers:
                 _check_consumer(instance, given, report)
             elif is_entry(instance.block):
                 _check_entry(instance, instance.block.body, report)
-            else:
-                _check_neither(instance.block, given, report)
+            else:  # a block that is branched to hands nothing over
+                notes = [Note(instance.block.name_span, "this block is neither")]
+                for statement in given:
+                    what = f"'{statement.word}' is allowed in an entry or a consumer only"
+                    report.error("yield-place", what, statement.span, notes=notes)
     _check_matches(resolved, report)
 
 
-def _check_names(instance: BlockInstance, given: list[HandOver], report: DiagnosticCollector) -> None:
+def _check_names(instance: BlockInstance, given: list[s.HandOver], report: DiagnosticCollector) -> None:
     """Yielded and awaited names are declared variables that are not persistent, each once."""
     refused: set[str] = set()
     for statement in given:
@@ -48,16 +49,7 @@ def _check_names(instance: BlockInstance, given: list[HandOver], report: Diagnos
             seen.add(name.name)
 
 
-def _named(statement: HandOver) -> set[str]:
-    return {name.name for name in statement.names}
 
-
-def _check_neither(block: s.Block, given: list[HandOver], report: DiagnosticCollector) -> None:
-    """A block that is branched to hands nothing over."""
-    notes = [Note(block.name_span, "this block is neither")]
-    for statement in given:
-        what = f"'{statement.word}' is allowed in an entry or a consumer only"
-        report.error("yield-place", what, statement.span, notes=notes)
 
 
 # ---------------------------------------------------------------- entries
@@ -105,14 +97,12 @@ def _check_away(
 # ---------------------------------------------------------------- consumers
 
 
-def _check_consumer(
-    consumer: BlockInstance, given: list[HandOver], report: DiagnosticCollector
-) -> None:
+def _check_consumer(consumer: BlockInstance, given: list[s.HandOver], report: DiagnosticCollector) -> None:
     """A consumer ends with a `yield` of what it awaits, and hands nothing over elsewhere."""
     block = consumer.block
     first, last = given[0], block.body[-1]
     end = next((x for x in block.body if isinstance(x, s.Yield | s.Return)), last)
-    if not isinstance(end, s.Yield) or _named(end) != _named(first):
+    if not isinstance(end, s.Yield) or end.named != first.named:
         wanted = ", ".join(name.name for name in first.names)
         what = f"consumer '{block.name}' does not end with 'yield {wanted};'"
         report.error("consumer-yield", what, end.span, notes=[Note(first.span, "what it awaits")])
@@ -126,7 +116,7 @@ def _check_consumer(
         message = f"consumer '{block.name}' returns without its 'yield'"
         report.error("consumer-yield", message, early.span)
     for variable, access in effects(consumer).writes:
-        if variable.kind == "volatile" and variable.name not in _named(first):
+        if variable.kind == "volatile" and variable.name not in first.named:
             what = f"what consumer '{block.name}' writes to '{variable.name}' is lost"
             report.warn("lost-write", what, access.span, Note(first.span, "it gives back only what it awaits"))
 

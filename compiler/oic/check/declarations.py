@@ -31,9 +31,7 @@ def check_block_attributes(block: s.Block, symbols: SymbolTable, report: Diagnos
         check_attribute(symbols, found, report)
 
 
-def _placed(
-    attributes: tuple[s.Attribute, ...], kind: str, report: DiagnosticCollector
-) -> dict[str, s.Attribute]:
+def _placed(attributes: tuple[s.Attribute, ...], kind: str, report: DiagnosticCollector) -> dict[str, s.Attribute]:
     """The attributes that are known, allowed in this section and given for the first time."""
     first: dict[str, s.Attribute] = {}
     right: dict[str, s.Attribute] = {}

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
-from graphlib import CycleError, TopologicalSorter
 from itertools import islice, pairwise
 
 from oic.check.report import DiagnosticCollector
-from oic.check.symbols import SymbolTable
+from oic.check.symbols import SymbolTable, circles
 from oic.diagnostics import MOST_NOTES, Note, Span, did_you_mean, nearest
 from oic.syntax import tree as s
 from oic.syntax.recover import CACHE_STATEMENTS
@@ -20,36 +17,19 @@ class Flow:
     """Which blocks run which.
 
     entries    `entry` and the blocks with `@entry`
-    consumers  blocks that run at a `yield`
+    consumers  blocks that run at a `yield`, with the names of the variables that they take
     unreached  blocks that nothing runs
     branches   of every block, the names of the blocks it branches to, entries aside: where first
     """
 
     entries: tuple[s.Block, ...]
-    consumers: tuple[s.Block, ...]
+    consumers: dict[str, set[str]]
     unreached: tuple[s.Block, ...]
     branches: dict[str, dict[str, Span]]
 
-    @cached_property
-    def in_order(self) -> dict[str, None]:
-        """Blocks behind those that they branch to; without those that come to a circle of branches."""
-        sorter, found = TopologicalSorter(self.branches), dict[str, None]()
-        with suppress(CycleError):
-            sorter.prepare()
-        while ready := sorter.get_ready():
-            found |= dict.fromkeys(ready)
-            sorter.done(*ready)
-        return found
 
-    def reached_from(self, *names: str) -> set[str]:
-        """Blocks themselves and all that they branch to, directly or not."""
-        reached, waiting = set[str](), list(names)
-        while waiting:
-            block = waiting.pop()
-            if block not in reached:
-                reached.add(block)
-                waiting += self.branches[block]
-        return reached
+
+
 
 
 def is_entry(block: s.Block) -> bool:
@@ -57,11 +37,7 @@ def is_entry(block: s.Block) -> bool:
     return block.name == "entry" or s.attribute(block, "entry") is not None
 
 
-def awaited(consumer: s.Block) -> set[str]:
-    """The names of the variables that a consumer takes."""
-    first = consumer.body[0]
-    assert isinstance(first, s.Await)
-    return {name.name for name in first.names}
+
 
 
 def flow_of(symbols: SymbolTable) -> Flow:
@@ -75,12 +51,14 @@ def flow_of(symbols: SymbolTable) -> Flow:
                 branches[name].setdefault(target.name, target.span)
     branched_to = {name for targets in branches.values() for name in targets}
     entries = tuple(b for b in blocks if is_entry(b))
-    awaiting = [b for b in blocks if b.body and isinstance(b.body[0], s.Await)]
-    consumers = tuple(b for b in awaiting if not is_entry(b) and b.name not in branched_to)
-    flow = Flow(entries, consumers, (), branches)
-    reached = flow.reached_from(*(block.name for block in (*entries, *consumers)))
-    left = tuple(b for b in blocks if b.name not in reached)
-    return Flow(entries, consumers, left, branches)
+    inner = [b for b in blocks if not is_entry(b) and b.name not in branched_to]
+    consumers = {b.name: b.body[0].named for b in inner if b.body and isinstance(b.body[0], s.Await)}
+    reached, waiting = set[str](), [*(b.name for b in entries), *consumers]
+    while waiting:
+        if (name := waiting.pop()) not in reached:
+            reached.add(name)
+            waiting += branches[name]
+    return Flow(entries, consumers, tuple(b for b in blocks if b.name not in reached), branches)
 
 
 def check_flow(graph: s.Graph, symbols: SymbolTable, flow: Flow, report: DiagnosticCollector) -> None:
@@ -119,9 +97,7 @@ def check_branch(target: s.Name, symbols: SymbolTable, report: DiagnosticCollect
         report.error("branch-to-entry", what, target.span, notes=notes, hint=hint)
 
 
-def check_dead(
-    statements: tuple[s.SourceStatement, ...], ends: tuple[type, ...], report: DiagnosticCollector
-) -> None:
+def check_dead(statements: tuple[s.SourceStatement, ...], ends: tuple[type, ...], report: DiagnosticCollector) -> None:
     """A warning at the first statement behind one of the kinds in `ends`."""
     for statement, dead in pairwise(statements):
         if isinstance(statement, ends):
@@ -131,34 +107,12 @@ def check_dead(
 
 
 def _check_recursion(flow: Flow, report: DiagnosticCollector) -> None:
-    """One error for every circle of branches; of those that share blocks, for one."""
-    place = {name: at for at, name in enumerate(flow.branches)}
-    known = set(flow.in_order)
-    for start in (name for name in place if name not in known):
-        way = {start: iter(flow.branches[start])}  # blocks on the way, and the branches of each that are left to take
-        while way:
-            last = next(reversed(way))
-            target = next((name for name in way[last] if name not in known), None)
-            if target is None:
-                known.add(last)
-                del way[last]
-            elif target not in way:
-                way[target] = iter(flow.branches[target])
-            else:
-                circle = [way.popitem()[0]]
-                while circle[-1] != target:
-                    circle.append(way.popitem()[0])
-                known |= set(circle)
-                first = circle.index(min(circle, key=place.__getitem__))
-                _report_circle([*circle[first::-1], *circle[:first:-1]], flow, report)
-
-
-def _report_circle(circle: list[str], flow: Flow, report: DiagnosticCollector) -> None:
-    """An error at the first block, with the branches from each to the next."""
-    ways = zip(circle, [*circle[1:], circle[0]], strict=True)
-    first, *others = (flow.branches[a][b] for a, b in islice(ways, 1 + MOST_NOTES))
-    notes = [Note(span, "then here") for span in others]
-    report.error("recursive-block", f"block '{circle[0]}' reaches itself through branches", first, notes=notes)
+    """One error for every cycle of branches."""
+    for circle in circles(flow.branches):
+        ways = zip(circle, [*circle[1:], circle[0]], strict=True)
+        calls = [flow.branches[a][b] for a, b in islice(ways, 1 + MOST_NOTES)]
+        notes = [Note(span, "then here") for span in calls[1:]]
+        report.error("recursive-block", f"block '{circle[0]}' reaches itself through branches", calls[0], notes=notes)
 
 
 # ---------------------------------------------------------------- dep

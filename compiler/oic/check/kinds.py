@@ -17,9 +17,7 @@ def check_condition(condition: s.Name, found: Variable, report: DiagnosticCollec
         report.error("branch-condition", what, condition.span, about=found)
 
 
-def check_operand(
-    access: s.Access, found: Variable, taken: Container[str], report: DiagnosticCollector
-) -> None:
+def check_operand(access: s.Access, found: Variable, taken: Container[str], report: DiagnosticCollector) -> None:
     """A variable that is read: not persistent, a pattern's member with all its indices.
 
     taken   names that a temporary could not have

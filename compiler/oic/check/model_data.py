@@ -83,9 +83,7 @@ def _find(model: Model, variable: Variable, name: str) -> bool:
     return True
 
 
-def _members(
-    model: Model, pattern: str, indices: Sequence[str]
-) -> dict[tuple[int, ...], str]:
+def _members(model: Model, pattern: str, indices: Sequence[str]) -> dict[tuple[int, ...], str]:
     """Model tensors that match a pattern, by the values of its indices."""
     seen: set[str] = set()
     regex = ""
@@ -123,9 +121,7 @@ def _near_tensors(tried: Sequence[str], known: Collection[str]) -> str:
     return f"it has {some}{', …' if len(known) > NEAR else ''}" if known else "it is empty"
 
 
-def _refuse_missing(
-    binding: Binding, variable: Variable, tried: list[tuple[str, Span]]
-) -> None:
+def _refuse_missing(binding: Binding, variable: Variable, tried: list[tuple[str, Span]]) -> None:
     model = binding.model
     where = f"{model.name} has" if model else "there is no model, and so"
     listed = " or ".join(f"'{n}'" for n, _ in tried)

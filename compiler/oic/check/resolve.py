@@ -16,7 +16,7 @@ from itertools import chain
 from oic import dtypes
 from oic.check import kinds
 from oic.check.declarations import check_declaration
-from oic.check.flow import Flow, awaited, check_branch, check_dead, is_entry
+from oic.check.flow import Flow, check_branch, check_dead, is_entry
 from oic.check.operator_names import takes_string, unknown_operator
 from oic.check.report import DiagnosticCollector
 from oic.check.resolved import (
@@ -35,6 +35,7 @@ from oic.check.symbols import (
     Size,
     SymbolTable,
     Variable,
+    in_order,
     variable_of,
 )
 from oic.diagnostics import MOST_RENDERED, Note, Span, did_you_mean
@@ -83,7 +84,7 @@ class Resolver:
     def run(self) -> Resolved:
         """Resolve the blocks that run by themselves, those that nothing runs, and all that these branch to."""
         entries = tuple(self._begin(block) for block in self.flow.entries)
-        self.consumers = {block.name: self._begin(block) for block in self.flow.consumers}
+        self.consumers = {name: self._begin(self.symbols.blocks[name]) for name in self.flow.consumers}
         for block in self.flow.unreached:
             self._begin(block, lenient=True)
         while self._waiting:
@@ -134,7 +135,7 @@ class Resolver:
         """
         found: dict[str, frozenset[str]] = {}
         depths: dict[str, int] = {}
-        for name in self.flow.in_order:
+        for name in in_order(self.flow.branches):
             targets, passed = self.flow.branches[name], self.symbols.passed
             depths[name] = 1 + max((depths[target] for target in targets), default=0)
             if depths[name] <= DEEPEST_RUN:
@@ -166,8 +167,8 @@ class Resolver:
                 if condition is not None and (found := self._read(condition, scope)) is not None:
                     kinds.check_condition(condition, found, self.report)
                 self.instance.runs[id(statement)] = tuple(self._branched(t, scope) for t in targets)
-            case s.Yield(names) | s.Await(names):
-                self._hand_over(statement, names)
+            case s.HandOver():
+                self._hand_over(statement)
             case s.CacheRead(source, target):
                 self._cache(statement.word, source, scope)
                 self._target(target, scope)
@@ -232,15 +233,14 @@ class Resolver:
         notes = [] if other is None else [Note(other, f"the {what}")]
         self.report.error("loop-index-hides", f"loop index '{name}' hides a {what}", index, notes=notes)
 
-    def _hand_over(self, statement: s.Yield | s.Await, names: tuple[s.Name, ...]) -> None:
+    def _hand_over(self, statement: s.HandOver) -> None:
         """The variables given away or taken; a `yield` of an entry runs the consumers of just these."""
-        for name in names:
+        for name in statement.names:
             if (found := self.symbols.variables.get(name.name)) is not None:
                 self.instance.meanings[id(name)] = found
         if isinstance(statement, s.Yield) and is_entry(self.instance.block):
-            given = {name.name for name in names}
-            running = (b for b in self.flow.consumers if awaited(b) <= given)
-            self.instance.runs[id(statement)] = tuple(self.consumers[b.name] for b in running)
+            running = (self.consumers[name] for name, taken in self.flow.consumers.items() if taken <= statement.named)
+            self.instance.runs[id(statement)] = tuple(running)
 
     # ------------------------------------------------------------ operators
 

@@ -144,5 +144,3 @@ def assigned(instance: BlockInstance, body: Iterable[s.SourceStatement]) -> list
 def returns(body: Iterable[s.SourceStatement]) -> bool:
     """The statements or their loops have a `return`."""
     return any(isinstance(x, s.Return) for x in s.walk(tuple(body)))
-
-

@@ -7,11 +7,9 @@ inferred from the axes of bound tensors, the caller passes in with the model's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from graphlib import CycleError, TopologicalSorter
 
 from oic.check.report import DiagnosticCollector, Refused, refused
-from oic.check.symbols import first_of
+from oic.check.symbols import circles, first_of, in_order
 from oic.diagnostics import MOST_NOTES, Diagnostic, Note, Span
 from oic.dtypes import i64
 from oic.ir import dims
@@ -19,19 +17,10 @@ from oic.ir.dims import Dim, Expr
 from oic.syntax import tree as s
 
 LOW, HIGH = i64.low, i64.high
-MOST_CYCLES = 100  # that are reported
-
-
-class Unresolved(Exception):
-    """A name in a dimension that has no value (yet)."""
-
-
 Divide = Callable[[s.Binary, Dim, Dim], Dim]
 
 
-def evaluate(
-    expr: s.Dim | s.Index, lookup: Callable[[s.Name], Dim], divide: Divide | None = None
-) -> Dim:
+def evaluate(expr: s.Dim | s.Index, lookup: Callable[[s.Name], Dim], divide: Divide | None = None) -> Dim:
     """An expression over names; build-time values fit 64 bits.
 
     divide   what `/` and `%` give; default: `exactly`
@@ -74,14 +63,8 @@ def within(value: Dim, span: Span | None) -> Dim:
 
 
 def eval_dim(expr: s.Expr, env: Mapping[str, int]) -> int:
-    """The value of an expression over sizes.  Raises Refused, and Unresolved for a name that is not in `env`."""
-
-    def lookup(name: s.Name) -> int:
-        if name.name not in env:
-            raise Unresolved(name.name)
-        return env[name.name]
-
-    value = evaluate(expr, lookup)
+    """The value of an expression over sizes that are all in `env`.  Raises Refused."""
+    value = evaluate(expr, lambda name: env[name.name])
     assert isinstance(value, int)
     return value
 
@@ -91,10 +74,10 @@ def known_value(expr: s.Setting, report: DiagnosticCollector | None = None) -> i
 
     report   where errors go
     """
-    try:
-        return eval_dim(expr, {}) if isinstance(expr, s.Expr) else None
-    except Unresolved:
+    if not isinstance(expr, s.Expr) or any(s.names_in(expr)):
         return None
+    try:
+        return eval_dim(expr, {})
     except Refused as refusal:
         if report is not None:
             report.refuse(refusal)
@@ -129,47 +112,26 @@ def size_values(
     return dict(sorted(values.items())), errors
 
 
-def _evaluate(pending: dict[str, s.SizeDef], values: dict[str, int]) -> list[Diagnostic]:
-    """Move sizes that are made of others from `pending` to `values`; what is wrong with them."""
+def _evaluate(sizes: Mapping[str, s.SizeDef], values: dict[str, int]) -> list[Diagnostic]:
+    """Add to `values` those of sizes that are made of others; what is wrong with them."""
     errors: list[Diagnostic] = []
-    sorter = TopologicalSorter(_needs(pending))
-    with suppress(CycleError):
-        sorter.prepare()
-    while sorter.is_active():  # cycles, and what needs them, never get ready
-        for name in sorter.get_ready():
-            sorter.done(name)
-            size = pending.pop(name)
-            if any(n.name not in values for n in s.names_in(size.value)):
-                continue
-            try:
-                value = eval_dim(size.value, values)
-            except Refused as refusal:
-                assert refusal.diagnostic is not None
-                errors.append(refusal.diagnostic)
-                continue
-            if value < 1:
-                message = f"size '{size.name}' must be positive, but is {value}"
-                errors.append(Diagnostic("size-value", message, size.value.span))
-            else:
-                values[name] = value
-    return errors + _cycles(pending)
-
-
-def _needs(sizes: Mapping[str, s.SizeDef]) -> dict[str, list[str]]:
-    """For every size, those among them that it is made of."""
-    return {name: [n.name for n in s.names_in(size.value) if n.name in sizes] for name, size in sizes.items()}
-
-
-def _cycles(left: dict[str, s.SizeDef]) -> list[Diagnostic]:
-    """One error for every cycle, up to some, among sizes whose order was not found."""
-    errors: list[Diagnostic] = []
-    while len(errors) < MOST_CYCLES:
+    needs = {name: [n.name for n in s.names_in(size.value) if n.name in sizes] for name, size in sizes.items()}
+    for name in in_order(needs):
+        size = sizes[name]
+        if any(n.name not in values for n in s.names_in(size.value)):
+            continue
         try:
-            TopologicalSorter(_needs(left)).prepare()
-            break
-        except CycleError as error:
-            errors.append(_cycle([left.pop(name) for name in error.args[1][1:]]))
-    return errors
+            value = eval_dim(size.value, values)
+        except Refused as refusal:
+            assert refusal.diagnostic is not None
+            errors.append(refusal.diagnostic)
+            continue
+        if value < 1:
+            message = f"size '{size.name}' must be positive, but is {value}"
+            errors.append(Diagnostic("size-value", message, size.value.span))
+        else:
+            values[name] = value
+    return errors + [_cycle([sizes[name] for name in circle]) for circle in circles(needs)]
 
 
 def _cycle(ring: list[s.SizeDef]) -> Diagnostic:

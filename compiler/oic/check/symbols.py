@@ -5,9 +5,11 @@ A name is looked up once, by `check.resolve`; whatever comes after reads the obj
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, TypeVar
 
 from oic import dtypes
@@ -20,6 +22,7 @@ from oic.syntax import tree as s
 
 T = TypeVar("T")
 LOCAL = ("volatile", "temporary")
+MOST_CIRCLES = 100  # that are reported
 
 
 @dataclass(eq=False)
@@ -252,6 +255,30 @@ def declared_extents(graph: s.Graph) -> Iterable[DeclaredExtent]:
             for arg in found.args if found.name == "max" else ():
                 if arg.key is not None:
                     yield DeclaredExtent(arg.key, arg.value, arg.span)
+
+
+def in_order(needs: Mapping[str, Iterable[str]]) -> Iterator[str]:
+    """Names behind those that they need; without those that come to a circle."""
+    sorter = TopologicalSorter(needs)
+    with suppress(CycleError):
+        sorter.prepare()
+    while ready := sorter.get_ready():
+        yield from ready
+        sorter.done(*ready)
+
+
+def circles(needs: Mapping[str, Iterable[str]]) -> Iterator[list[str]]:
+    """Names that need one another, each before one that it needs, up to so many circles; no name is in two."""
+    left = dict(needs)
+    for _ in range(MOST_CIRCLES):
+        try:
+            TopologicalSorter(left).prepare()
+            return
+        except CycleError as error:
+            circle = error.args[1][:0:-1]
+        yield circle
+        for name in circle:
+            del left[name]
 
 
 def first_of(items: Iterable[tuple[str, T]]) -> dict[str, T]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar, dataclass_transform
 
 from oic.diagnostics import Source, Span, count_of
@@ -238,12 +237,20 @@ class Dep(SourceStatement):
     before: Name
 
 
-class Yield(SourceStatement):
+class HandOver(SourceStatement):
     names: tuple[Name, ...]
 
+    @property
+    def named(self) -> set[str]:
+        return {name.name for name in self.names}
 
-class Await(SourceStatement):
-    names: tuple[Name, ...]
+
+class Yield(HandOver):
+    """`yield a, b;`"""
+
+
+class Await(HandOver):
+    """`await a, b;`"""
 
 
 class CacheRead(SourceStatement):
@@ -298,8 +305,8 @@ class Graph(SyntaxNode, repr=False):
     """Set by `syntax.graph_json`, which needs the parser, and the parser these classes."""
 
     def __repr__(self) -> str:
-        count = f"{count_of(len(self.declarations), 'variable')}, {count_of(len(self.blocks), 'block')}"
-        return f"<Graph {self.name!r}: {count}>"
+        variables, blocks = count_of(len(self.declarations), "variable"), count_of(len(self.blocks), "block")
+        return f"<Graph {self.name!r}: {variables}, {blocks}>"
 
     def _repr_html_(self) -> str:
         rows = [
@@ -308,13 +315,7 @@ class Graph(SyntaxNode, repr=False):
         ]
         return table(repr(self)[1:-1], ("kind", "name", "type", "attributes"), rows)
 
-    def declaration(self, name: str) -> Declaration | None:
-        """The section variable of this name (the first, if there are several)."""
-        return self._by_name.get(name)
 
-    @cached_property
-    def _by_name(self) -> dict[str, Declaration]:
-        return {d.name: d for d in reversed(self.declarations)}
 
     def to_json(self) -> dict[str, Any]:
         """The graph as plain data for `json` (see `syntax.graph_json`)."""
@@ -325,9 +326,7 @@ class Graph(SyntaxNode, repr=False):
         """The graph that `to_json` gave.  Raises OicError `graph-json` for anything else."""
         return cls.decoder(data)
 
-    def block(self, name: str) -> Block | None:
-        """The block of this name (the first, if there are several)."""
-        return next((b for b in self.blocks if b.name == name), None)
+
 
 
 def walk(statements: tuple[SourceStatement, ...]) -> Iterator[SourceStatement]:

@@ -110,7 +110,7 @@ def _statement(statement: s.SourceStatement) -> str:
             return statement.word
         case s.Dep(after=after, before=before):
             return f"dep after({after.name}) before({before.name})"
-        case s.Yield(names) | s.Await(names):
+        case s.HandOver(names):
             return f"{statement.word} {_list(names)}"
         case s.CacheStep(amount=amount, target=target):
             # In parentheses, so that `-n` or `a - b` cannot run into the target.
