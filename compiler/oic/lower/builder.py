@@ -27,9 +27,45 @@ from oic.ir.module import Module
 from oic.ir.state import CacheRead, Constant, Splat, StateGet
 from oic.ir.types import TensorType
 from oic.lower.capacity import constant_integer
-from oic.lower.environment import Env, EnvKey, Held, Mark, Mixed, Poison, Shapes
 from oic.lower.integers import IndexBuilder, not_negative
 from oic.syntax import tree as s
+
+
+class Poison:
+    """What a variable holds after a refused statement: uses of it are refused in silence."""
+
+
+class Mixed:
+    """What a variable holds where values of different ranks meet: a refusal only if it is used."""
+
+    def __init__(self, types: str) -> None:
+        self.types = types
+
+
+class Returned:
+    """The flag that a `return` inside a loop sets: carried and joined as variables are."""
+
+    name = "$returned"
+
+
+POISON = Poison()
+RETURNED = Returned()
+Held = Value | Poison | Mixed
+EnvKey = Variable | Returned
+Env = dict[EnvKey, Held]
+Shapes = dict[Variable, tuple[Dim | None, ...]]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How far lowering had come, to go back to."""
+
+    env: Env
+    shapes: Shapes
+    whole: set[dims.Quotient]
+    ops: int
+    prologue: int
+    diagnostics: dict[object, Diagnostic]
 
 
 @dataclass(kw_only=True)
@@ -39,11 +75,11 @@ class Builder(IndexBuilder):
     instance  the block being lowered: what its names mean
     env      what volatile variables and temporaries hold
     shapes   their declared sizes in this function, and those of its inputs; of temporaries, while visible
-    own      temporaries declared in the present braces
+
     loops    present value of every loop index
     known    value of a persistent integer scalar since its last write
     calls    blocks being lowered, outermost first
-    depth    regions around the current block
+
     given    what consumers wrote to yielded variables, until the `await`
     returns  the block being lowered may return from inside a loop
     whole    divisions in declared sizes that are checked to have no remainder
@@ -59,11 +95,11 @@ class Builder(IndexBuilder):
     inputs: dict[Variable, Value] = field(default_factory=dict)
     env: Env = field(default_factory=dict)
     shapes: Shapes = field(default_factory=dict)
-    own: list[Variable] = field(default_factory=list)
+
     loops: dict[LoopIndex, Dim] = field(default_factory=dict)
     known: dict[Variable, Dim] = field(default_factory=dict)
     calls: list[BlockInstance] = field(default_factory=list)
-    depth: int = 0
+
     given: Env = field(default_factory=dict)
     returns: bool = False
     whole: set[dims.Quotient] = field(default_factory=set)
@@ -89,9 +125,8 @@ class Builder(IndexBuilder):
 
     def mark(self) -> Mark:
         """A checkpoint of lowering."""
-        ops, prologue = len(self.block.ops), len(self.prologue.ops)
-        kept = dict(self.env), dict(self.shapes), set(self.whole)
-        return Mark(*kept, ops, prologue, dict(self.diagnostics))
+        ops = len(self.block.ops), len(self.prologue.ops)
+        return Mark(dict(self.env), dict(self.shapes), set(self.whole), *ops, dict(self.diagnostics))
 
     def restore(self, mark: Mark) -> None:
         """Forget what was lowered into this block since the mark."""
@@ -105,26 +140,24 @@ class Builder(IndexBuilder):
     def nested(self, block: Block) -> Iterator[Block]:
         """Lower into another block; what is learnt inside is forgotten after it."""
         saved = self.block, self.known, self.nonneg, self.memo
-        self.depth += 1
         self.block, self.memo = block, self.memo.new_child()
         self.known, self.nonneg = dict(self.known), set(self.nonneg)
         try:
             yield block
         finally:
-            self.depth -= 1
+
             self.block, self.known, self.nonneg, self.memo = saved
 
     @contextmanager
     def braces(self) -> Iterator[None]:
         """Lower statements in braces: temporaries declared there are gone after them."""
-        outer, self.own = self.own, []
+        before = set(self.shapes)
         try:
             yield
         finally:
-            for variable in self.own:
-                self.shapes.pop(variable, None)
+            for variable in [v for v in self.shapes if v.kind == "temporary" and v not in before]:
+                del self.shapes[variable]
                 self.env.pop(variable, None)
-            self.own = outer
 
     @contextmanager
     def inside(self, instance: BlockInstance, returns: bool) -> Iterator[None]:

@@ -2,11 +2,15 @@
 
 A block is lowered anew at each branch to it, for the types there (DESIGN, section 4).  A `return`
 inside a loop becomes a carried flag, and what follows runs only while it is not set.
+
+Consumers run at the `yield` (SPEC, 7.1), each in a region of its own; one that is alone needs none.  Each
+sees the values yielded and those defined before; what it writes to them, the entry holds from its `await` on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,13 +19,12 @@ from oic.check import resolved
 from oic.check.binding import check_bytes
 from oic.check.report import Refused, refused
 from oic.diagnostics import Diagnostic, Span
-from oic.ir.control import Barrier, Cond
+from oic.ir.control import Barrier, Cond, Parallel
+from oic.ir.control import Yield as EndOfRegion
 from oic.ir.core import Block, Value
 from oic.ir.state import Splat
-from oic.lower.builder import Builder
+from oic.lower.builder import POISON, RETURNED, Builder, EnvKey
 from oic.lower.cache import lower_read, lower_reset, lower_step, lower_write
-from oic.lower.consumers import lower_await, lower_yield
-from oic.lower.environment import POISON, RETURNED
 from oic.lower.join import Side, join
 from oic.lower.loop import lower_dead, lower_iteration, lower_loop
 from oic.lower.operators import lower_op, lower_transfer
@@ -70,7 +73,7 @@ def _count(f: Builder, statement: s.SourceStatement) -> None:
     f.counter["statements"] = f.counter.get("statements", 0) + 1
     if f.counter["statements"] > resolved.MOST_STATEMENTS:
         raise Refused(resolved.program_size(f.binding.graph))
-    if f.depth + len(f.calls) > resolved.DEEPEST_RUN:
+    if len(f.memo.maps) - 1 + len(f.calls) > resolved.DEEPEST_RUN:
         message = f"this runs inside more than {resolved.DEEPEST_RUN} loops, branches and blocks"
         f.refuse(Diagnostic("nesting-depth", message, statement.shown), "the first place")
         raise Refused(None)
@@ -93,7 +96,7 @@ def _poison(f: Builder, statement: s.SourceStatement) -> None:
 def _assign(f: Builder, statement: s.Assign) -> None:
     """A temporary is visible from here on; one whose type is refused has no sizes."""
     variable = f.variable(statement.declaration)
-    f.own.append(variable)
+
     f.env.pop(variable, None)
     f.declare(variable, f.block)
     shape, span = f.shapes[variable], variable.declaration.type_span
@@ -192,6 +195,70 @@ def _guarded(f: Builder, body: Statements) -> None:
     _either(f, running, None, lambda: lower_body(f, body), lambda: None)
 
 
+# ---------------------------------------------------------------- consumers
+
+
+@dataclass
+class _Consumer:
+    """A consumer as lowered: `writes` are values of its region by the variables that hold them."""
+
+    name: str
+    region: Block
+    writes: dict[EnvKey, Value]
+
+
+def _yield(f: Builder, statement: s.Yield) -> None:
+    """Run every consumer whose awaits are all in this `yield`."""
+    found = [_lower_consumer(f, consumer) for consumer in f.instance.run_by(statement)]
+    busy = [c for c in found if c.region.ops]
+    if len(busy) < 2:
+        for consumer in busy:
+            for op in consumer.region.ops:
+                f.emit(op)
+            f.given |= consumer.writes
+        return
+    for consumer in busy:
+        consumer.region.append(EndOfRegion(list(consumer.writes.values())))
+    names, regions = [c.name for c in busy], [c.region for c in busy]
+    op = f.emit(Parallel(names, regions, span=statement.span))
+    keys = [key for consumer in busy for key in consumer.writes]
+    for key, value in zip(keys, op.results, strict=True):
+        value.hint = key.name
+        f.given[key] = value
+
+
+def _lower_consumer(f: Builder, instance: resolved.BlockInstance) -> _Consumer:
+    """Lower a consumer into a region; what it writes and does not compute is given at once."""
+    before = f.env
+    f.env = dict(before)
+    consumer = _Consumer(instance.block.name, Block(), {})
+    first, *body = instance.block.body
+    assert isinstance(first, s.Await)
+    end = next((at for at, x in enumerate(body) if isinstance(x, s.Yield)), len(body))
+    with f.nested(consumer.region), f.inside(instance, False):
+        lower_body(f, tuple(body[:end]))  # what follows its `yield` never runs
+        taken = {variable for name in first.names if (variable := instance.variable(name)) is not None}
+        for variable in sorted(taken, key=lambda v: v.name):
+            held = f.env.get(variable)
+            if held is None or held is before.get(variable):
+                continue
+            if isinstance(held, Value) and held.op in consumer.region.ops:
+                consumer.writes[variable] = held
+            else:
+                f.given[variable] = held
+    f.env = before
+    f.forget_written(consumer.region)
+    return consumer
+
+
+def _await(f: Builder, statement: s.Await) -> None:
+    """The entry sees what a consumer wrote to the variables it gave away."""
+    for name in statement.names:
+        variable = f.instance.variable(name)
+        if variable is not None and variable in f.given:
+            f.env[variable] = f.given.pop(variable)
+
+
 _LOWERING: dict[type[s.SourceStatement], Callable[[Builder, Any], object]] = {
     s.Assign: _assign,
     s.OpCall: lower_op,
@@ -203,7 +270,7 @@ _LOWERING: dict[type[s.SourceStatement], Callable[[Builder, Any], object]] = {
     s.Loop: lambda f, loop: lower_loop(f, loop, lambda: _iteration(f, loop)),
     s.Branch: _branch,
     s.Barrier: lambda f, barrier: f.emit(Barrier(span=barrier.span)),
-    s.Yield: lambda f, given: lower_yield(f, given, lower_body),
-    s.Await: lower_await,
+    s.Yield: _yield,
+    s.Await: _await,
     s.Dep: lambda f, dep: None,  # effects keep their order, and nothing else can tell it
 }

@@ -33,8 +33,8 @@ class IndexBuilder:
     """Where ops go, and what is known of index integers there.
 
     nonneg      expressions that checks made before have shown not to be negative
-    memo        index values and lengths that the current block and those around it have; under ("most", expression)
-                the capacity that it is within, since an access refused all beyond
+    memo        index values and lengths that the current block and those around it have, a map each; under
+                ("most", expression) the capacity that it is within, since an access refused all beyond
     iterations  of loops around in this block that are known at build, and all run: their first and last index
     """
 

@@ -15,8 +15,7 @@ from oic.ir.core import Block, Value
 from oic.ir.dims import Dim, Extent
 from oic.ir.index import ExtentBind
 from oic.ir.types import INDEX, TensorType, Type, same_rank
-from oic.lower.builder import Builder
-from oic.lower.environment import Env, EnvKey, Held, Mixed, Poison
+from oic.lower.builder import Builder, Env, EnvKey, Held, Mixed, Poison
 
 JoinedAxis = tuple[int, int]  # which of the values that meet, which of its axes
 JoinedSize = tuple[JoinedAxis, Extent]

@@ -23,8 +23,7 @@ from oic.ir.dims import Dim, Extent
 from oic.ir.index import ExtentBind
 from oic.ir.state import Splat
 from oic.ir.types import INDEX, TensorType, Type, same_rank
-from oic.lower.builder import Builder
-from oic.lower.environment import POISON, RETURNED, Env, EnvKey, Held, Mixed, Poison
+from oic.lower.builder import POISON, RETURNED, Builder, Env, EnvKey, Held, Mixed, Poison
 from oic.lower.join import bind_sizes, joined_types, met, shown
 from oic.syntax import tree as s
 

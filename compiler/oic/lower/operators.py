@@ -12,11 +12,9 @@ from oic.dtypes import DType
 from oic.ir import dims
 from oic.ir.core import OpError, Unequal, Value
 from oic.ir.dims import Dim
-from oic.lower.builder import Builder
-from oic.lower.environment import POISON
+from oic.lower.builder import POISON, Builder
 from oic.lower.integers import INDEX
-from oic.lower.operands import literal_operand, operand
-from oic.lower.part import inserted
+from oic.lower.operands import inserted, literal_operand, operand
 from oic.lower.settings import lower_keywords
 from oic.operators.base import Operator, by_name, positional
 from oic.operators.shape import Slice
