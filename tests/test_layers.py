@@ -71,7 +71,7 @@ THIRD_PARTY: dict[str, set[str]] = {
 }
 
 # Modules that may not import what their part may.
-EXCEPT: dict[str, set[str]] = {"check.source": {"numpy"}, "check.diagnose": {"numpy"}}
+EXCEPT: dict[str, set[str]] = {"check.source": {"numpy"}}
 
 
 @dataclass(frozen=True)

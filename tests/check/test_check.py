@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oic.check.check import check
-from oic.check.diagnose import diagnose
 from oic.check.report import Refused
 from oic.check.sizes import eval_dim, size_values
-from oic.check.source import parse
+from oic.check.source import diagnose, parse
 from oic.diagnostics import Diagnostic, OicError
 from oic.driver import Settings, compile_graph
 from oic.syntax.parse import parse_all

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from pathlib import Path
 
 from oic import arguments
-from oic.check.diagnose import diagnose
+from oic.check.check import check
+from oic.check.sizes import size_values
 from oic.collector import uncollected
-from oic.diagnostics import OicError, fail
+from oic.diagnostics import Diagnostic, OicError, fail
 from oic.model.others import WEIGHTS, described
 from oic.syntax import tree as syntax
-from oic.syntax.parse import MOST_BYTES, parse_all
+from oic.syntax.parse import MOST_BYTES, Parsed, parse_all
+
+_NAMES = ("unknown-variable", "unknown-block", "no-entry")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
 @uncollected()
@@ -68,3 +73,27 @@ def _read_file(path: str | Path) -> bytes:
         if not stat.S_ISREG(mode):
             raise ValueError("Is a directory" if stat.S_ISDIR(mode) else "it is not a file")
         return file.read(MOST_BYTES + 1)
+
+
+# ---------------------------------------------------------------- wrong syntax
+
+
+def diagnose(parsed: Parsed) -> list[Diagnostic]:
+    """Errors of a text with syntax errors, in source order; any name may be a size of the model."""
+    if parsed.graph is None:
+        return parsed.errors
+    found = check(parsed.graph).diagnostics + size_values(parsed.graph, {}, {})[1]
+    certain = [d for d in found if d.slug != "unknown-name" and _certain(d, parsed)]
+    return sorted([*parsed.errors, *certain], key=lambda d: d.span.start if d.span else 0)
+
+
+def _certain(diagnostic: Diagnostic, parsed: Parsed) -> bool:
+    """The diagnostic does not follow from a syntax error: no warning, and about no name that was left out."""
+    if diagnostic.slug == "unknown-op":
+        return True
+    if diagnostic.slug in _NAMES and not parsed.whole:
+        return False
+    words = set(_WORD.findall(diagnostic.message))
+    if diagnostic.span is not None:
+        words |= set(_WORD.findall(diagnostic.span.text))
+    return diagnostic.severity == "error" and not words & parsed.removed
