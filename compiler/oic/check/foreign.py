@@ -9,7 +9,29 @@ from __future__ import annotations
 _RESHAPE = "op reshape(x, shape=[-1, 6]) >> y;"
 _COPY = "transfer x >> y;"
 
+# Operators that are here as they are there, but for the name: how they are called, and names by operator.
+RENAMED = {
+    "op {}(x) >> y;": {
+        "silu": "swish", "sigmoid": "logistic expit", "neg": "negative", "abs": "absolute",
+        "recip": "reciprocal inverse",
+    },
+    "op {}(a, b) >> y;": {
+        "add": "plus bias_add add_n", "sub": "subtract", "mul": "multiply", "div": "divide true_divide",
+        "max": "maximum", "min": "minimum", "pow": "power", "eq": "equal", "ne": "not_equal", "gt": "greater",
+        "ge": "greater_equal greater_or_equal", "lt": "less", "le": "less_equal less_or_equal",
+    },
+    "op {}(x, axes=[1]) >> y;": {
+        "sum_axis": "sum reduce_sum reduce_sum_v2", "mean_axis": "mean reduce_mean average",
+        "prod_axis": "prod reduce_prod", "max_axis": "amax reduce_max", "min_axis": "amin reduce_min",
+    },
+    "op {}(c, c) >> y;": {
+        "and": "logical_and bitwise_and", "or": "logical_or bitwise_or", "xor": "logical_xor bitwise_xor",
+    },
+    "op {}(i, bits=1) >> y;": {"shl": "left_shift bitwise_left_shift", "shr": "right_shift bitwise_right_shift"},
+}  # fmt: skip
+
 TABLE: tuple[tuple[str, str], ...] = (
+    *((names, call.format(name)) for call, renamed in RENAMED.items() for name, names in renamed.items()),
     # shapes and places
     ("squeeze unsqueeze expand_dims view view_as flatten unflatten ravel resize", _RESHAPE),
     ("permute swapaxes swapdims movedim moveaxis t", "op transpose(x, perm=[1, 0]) >> y;"),
@@ -42,7 +64,6 @@ TABLE: tuple[tuple[str, str], ...] = (
     ("leaky_relu", "op relu(x, alpha=0.01) >> y;"),
     ("prelu", "op is_neg(x) >> n0; op mul(x, a) >> t; op where(n0, t, x) >> y;"),
     ("elu", "op exp(x) >> t; op sub(t, one) >> t; op is_neg(x) >> n0; op where(n0, t, x) >> y;"),
-    ("swish", "op silu(x) >> y;"),
     ("gelu_new gelu_tanh gelu_fast quick_gelu fast_gelu", 'op gelu(x, approx="tanh") >> y;'),
     ("hardsigmoid", "op fma(x, sixth, half) >> t; op clamp(t, min=0.0, max=1.0) >> y;"),
     ("hardswish", "op fma(x, sixth, half) >> t; op clamp(t, min=0.0, max=1.0) >> t; op mul(x, t) >> y;"),
@@ -52,7 +73,6 @@ TABLE: tuple[tuple[str, str], ...] = (
     ("glu", "op split(x, axis=1, sizes=[3, 3]) >> p, g; op sigmoid(g) >> g; op mul(p, g) >> y;"),
     ("swiglu silu_and_mul", "op silu(a) >> t; op mul(t, b) >> y;"),
     ("geglu", "op gelu(a) >> t; op mul(t, b) >> y;"),
-    ("logistic expit", "op sigmoid(x) >> y;"),
     # layers
     ("gemm dense fully_connected inner_product addmm fc", "op linear(x, w, b=bias) >> y;"),
     ("mm bmm dot einsum tensordot batch_matmul", "op matmul(x, m) >> y;"),
@@ -85,11 +105,6 @@ TABLE: tuple[tuple[str, str], ...] = (
      "op attention(q, keys, values, causal=true) >> y;"),
     ("rotary_embedding apply_rotary_pos_emb rotary_position_embedding", "op rope(q, pos=n) >> y;"),
     # reductions
-    ("sum reduce_sum reduce_sum_v2", "op sum_axis(x, axes=[1]) >> y;"),
-    ("mean reduce_mean average", "op mean_axis(x, axes=[1]) >> y;"),
-    ("prod reduce_prod", "op prod_axis(x, axes=[1]) >> y;"),
-    ("amax reduce_max", "op max_axis(x, axes=[1]) >> y;"),
-    ("amin reduce_min", "op min_axis(x, axes=[1]) >> y;"),
     ("arg_max", "op argmax_axis(x, axis=1) >> y;"),
     ("arg_min", "op argmin_axis(x, axis=1) >> y;"),
     ("any reduce_any", "op cast(c, to=u8) >> flags; op max_axis(flags, axes=[1]) >> y;"),
@@ -100,18 +115,9 @@ TABLE: tuple[tuple[str, str], ...] = (
     ("norm reduce_l2 vector_norm", "op mul(x, x) >> t; op sum_axis(t, axes=[1]) >> r; op sqrt(r) >> y;"),
     ("sort argsort", "op top_k(x, k=6) >> y, k46;"),
     ("multinomial categorical", "op sample(logits, u0) >> y;"),
-    # arithmetic and comparison
-    ("subtract", "op sub(a, b) >> y;"),
-    ("multiply", "op mul(a, b) >> y;"),
-    ("divide true_divide", "op div(a, b) >> y;"),
-    ("plus bias_add add_n", "op add(a, b) >> y;"),
-    ("negative", "op neg(x) >> y;"),
-    ("absolute", "op abs(x) >> y;"),
-    ("maximum", "op max(a, b) >> y;"),
-    ("minimum", "op min(a, b) >> y;"),
-    ("power", "op pow(a, b) >> y;"),
+    # arithmetic
+    ("logical_not bitwise_not invert", "op not(c) >> y;"),
     ("square", "op mul(x, x) >> y;"),
-    ("reciprocal inverse", "op recip(x) >> y;"),
     ("log1p", "op add(x, one) >> t; op log(t) >> y;"),
     ("expm1", "op exp(x) >> t; op sub(t, one) >> y;"),
     ("tan", "op sin(x) >> t; op cos(x) >> t2; op div(t, t2) >> y;"),
@@ -119,18 +125,6 @@ TABLE: tuple[tuple[str, str], ...] = (
     ("floor_mod", "op floor_div(i, i) >> i2; op mul(i2, i) >> i2; op sub(i, i2) >> y;"),
     ("lerp", "op sub(b, a) >> t; op fma(t, half, a) >> y;"),
     ("addcmul multiply_add mul_add", "op fma(a, b, x) >> y;"),
-    ("equal", "op eq(a, b) >> y;"),
-    ("not_equal", "op ne(a, b) >> y;"),
-    ("greater", "op gt(a, b) >> y;"),
-    ("greater_equal greater_or_equal", "op ge(a, b) >> y;"),
-    ("less", "op lt(a, b) >> y;"),
-    ("less_equal less_or_equal", "op le(a, b) >> y;"),
-    ("logical_and bitwise_and", "op and(c, c) >> y;"),
-    ("logical_or bitwise_or", "op or(c, c) >> y;"),
-    ("logical_xor bitwise_xor", "op xor(c, c) >> y;"),
-    ("logical_not bitwise_not invert", "op not(c) >> y;"),
-    ("left_shift bitwise_left_shift", "op shl(i, bits=1) >> y;"),
-    ("right_shift bitwise_right_shift", "op shr(i, bits=1) >> y;"),
     # numbers in fewer bits
     ("quantize_linear quantize_per_tensor fake_quantize", "op quantize(x, unit, to=i8) >> y;"),
     ("dequantize_linear", "op dequantize(codes, unit, to=f32) >> y;"),
