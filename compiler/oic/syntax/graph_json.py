@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from functools import cache
 from typing import Any, get_type_hints
 
 from oic.diagnostics import OicError, Source, Span, fail
@@ -21,11 +22,8 @@ from oic.syntax.parse import MOST_BYTES, read
 from oic.syntax.unparse import unparse
 
 FORMAT, VERSION = "oic.graph", 1
-NODES: dict[str, type[Any]] = {
-    name: cls
-    for name, cls in vars(s).items()
-    if isinstance(cls, type) and issubclass(cls, s.SyntaxNode) and not cls.__subclasses__() and cls is not s.Graph
-}
+_CLASSES = [cls for cls in vars(s).values() if isinstance(cls, type) and issubclass(cls, s.SyntaxNode)]
+NODES: dict[str, type[Any]] = {cls.__name__: cls for cls in _CLASSES if not cls.__subclasses__() and cls is not s.Graph}
 PARTS = {"sizes": "SizeDef", "declarations": "Declaration", "blocks": "Block"}
 
 
@@ -45,15 +43,12 @@ def from_json(data: dict[str, Any] | str) -> s.Graph:
 
     A text is at most eight times as long as a source may be.
     """
-    if isinstance(data, str):
-        if len(data) > 8 * MOST_BYTES:
-            raise fail("graph-json", f"the text has more than {8 * MOST_BYTES} characters")
-        try:
-            data = json.loads(data)
-        except (ValueError, RecursionError) as error:
-            raise fail("graph-json", f"this is not JSON: {error}") from None
+    if isinstance(data, str) and len(data) > 8 * MOST_BYTES:
+        raise fail("graph-json", f"the text has more than {8 * MOST_BYTES} characters")
     try:
-        return _from_json(data)
+        return _from_json(json.loads(data) if isinstance(data, str) else data)
+    except ValueError as error:
+        raise fail("graph-json", f"this is not JSON: {error}") from None
     except RecursionError:
         raise fail("graph-json", "the graph is nested too deeply") from None
 
@@ -83,12 +78,15 @@ def _encode(node: Any) -> Any:
         return {"float": str(node)}  # JSON has no number for it
     if not dataclasses.is_dataclass(node):
         return node
-    fields = {f.name: _encode(getattr(node, f.name)) for f in dataclasses.fields(node) if not _is_span(f.name)}
-    return {"node": type(node).__name__, **fields}
+    kind = type(node).__name__
+    return {"node": kind, **{name: _encode(getattr(node, name)) for name in _fields(kind)}}
 
 
-def _is_span(name: str) -> bool:
-    return name == "span" or name.endswith("_span")
+@cache
+def _fields(node: str) -> dict[str, Any]:
+    """What the fields of a kind of node may be, by name, without spans."""
+    hints = get_type_hints(NODES[node])
+    return {name: hint for name, hint in hints.items() if name != "span" and not name.endswith("_span")}
 
 
 NOWHERE = Source("graph.json", "")
@@ -122,20 +120,14 @@ def _decode(data: Any, path: str) -> Any:
     cls = NODES.get(str(data.get("node")))
     if cls is None:
         raise fail("graph-json", f"{path}: there is no node '{data.get('node')}'")
-    hints = get_type_hints(cls)
-    fields: dict[str, Any] = {}
-    for field in dataclasses.fields(cls):
-        if _is_span(field.name):
-            fields[field.name] = Span(NOWHERE, 0, 0)
-            continue
-        if field.name not in data:
-            raise fail("graph-json", f"{path}: {cls.__name__} needs '{field.name}'")
-        value = _decode(data[field.name], f"{path}.{field.name}")
-        if not _fits(value, hints[field.name]):
-            raise fail("graph-json", f"{path}.{field.name}: {value!r} has no place there")
-        fields[field.name] = value
-    unknown = set(data) - {f.name for f in dataclasses.fields(cls)} - {"node"}
-    if unknown:
+    fields: dict[str, Any] = {f.name: Span(NOWHERE, 0, 0) for f in dataclasses.fields(cls)}
+    for name, hint in _fields(cls.__name__).items():
+        if name not in data:
+            raise fail("graph-json", f"{path}: {cls.__name__} needs '{name}'")
+        fields[name] = _decode(data[name], f"{path}.{name}")
+        if not _fits(fields[name], hint):
+            raise fail("graph-json", f"{path}.{name}: {fields[name]!r} has no place there")
+    if unknown := data.keys() - fields.keys() - {"node"}:
         raise fail("graph-json", f"{path}: {cls.__name__} has no '{min(unknown)}'")
     return cls(**fields)
 

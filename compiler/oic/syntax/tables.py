@@ -25,14 +25,9 @@ def parser() -> lark.Lark:
     """The LALR(1) parser of the language; every token is kept in its trees."""
     grammar = GRAMMAR.read_text(encoding="utf-8")
     return lark.Lark(
-        grammar,
-        parser="lalr",
-        lexer="contextual",
-        start="graph",
-        keep_all_tokens=True,
-        maybe_placeholders=False,
+        grammar, start="graph", parser="lalr", lexer="contextual", keep_all_tokens=True, maybe_placeholders=False,
         cache=_cache_file(grammar) or False,
-    )
+    )  # fmt: skip
 
 
 def _cache_file(grammar: str) -> str | None:
