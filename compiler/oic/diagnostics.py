@@ -112,17 +112,13 @@ class Diagnostic:
 
         width   columns of the terminal, in which source lines are clipped; None: no end
         """
-        red, blue, bold, off = (
-            ("\x1b[31;1m", "\x1b[34;1m", "\x1b[1m", "\x1b[0m") if color else ("",) * 4
-        )
-        if color and self.severity == "warning":
-            red = "\x1b[33;1m"
+        tint = "\x1b[33;1m" if self.severity == "warning" else "\x1b[31;1m"
+        red, blue, bold, off = (tint, "\x1b[34;1m", "\x1b[1m", "\x1b[0m") if color else ("",) * 4
         kind = f"{self.severity}[{self.slug}]"
         head = f"{kind}: {visible(shortened(self.message))}"
         rest = (head if width is None else _filled(head, width, 4)).removeprefix(kind)
         lines = [f"{red}{kind}{off}{bold}{rest}{off}"]
-        places = [Note(self.span, self.label)] if self.span else []
-        places += list(self.notes)
+        places = [*([Note(self.span, self.label)] if self.span else []), *self.notes]
         digits = max((len(str(note.span.line)) for note in places), default=1)
         gutter = " " * digits
         room = None if width is None else max(LEAST_ROOM, width - digits - 3)
@@ -142,31 +138,21 @@ class Diagnostic:
         def place(span: Span | None) -> dict[str, object] | None:
             if span is None:
                 return None
-            return {
-                "file": span.source.name,
-                "line": span.line,
-                "column": span.column,
-                "length": span.end - span.start,
-            }
+            length = span.end - span.start
+            return {"file": span.source.name, "line": span.line, "column": span.column, "length": length}
 
+        notes = [{"span": place(note.span), "text": note.text} for note in self.notes]
         return {
-            "severity": self.severity,
-            "slug": self.slug,
-            "message": self.message,
-            "span": place(self.span),
-            "label": self.label,
-            "notes": [{"span": place(n.span), "text": n.text} for n in self.notes],
-            "hint": self.hint,
-        }
+            "severity": self.severity, "slug": self.slug, "message": self.message, "span": place(self.span),
+            "label": self.label, "notes": notes, "hint": self.hint,
+        }  # fmt: skip
 
 
 def _filled(line: str, width: int, indent: int) -> str:
     """A line broken between words, the rest indented."""
-    return "\n".join(
-        textwrap.wrap(
-            line, max(width, LEAST_ROOM), subsequent_indent=" " * indent, break_long_words=False,
-            break_on_hyphens=False, drop_whitespace=True, replace_whitespace=False,
-        )
+    return textwrap.fill(
+        line, max(width, LEAST_ROOM), subsequent_indent=" " * indent, break_long_words=False,
+        break_on_hyphens=False, replace_whitespace=False,
     )  # fmt: skip
 
 
@@ -186,9 +172,7 @@ def _clipped(text: str, before: int, needed: int, room: int) -> tuple[str, int]:
     return shown, before - start
 
 
-def _excerpt(
-    note: Note, mark: str, width: int, tint: str, off: str, room: int | None = None
-) -> list[str]:
+def _excerpt(note: Note, mark: str, width: int, tint: str, off: str, room: int | None) -> list[str]:
     """The source line of a note, underlined; a span of several lines is marked to its line's end."""
     span = note.span
     line = span.source.line(span.line)
@@ -203,11 +187,7 @@ def _excerpt(
         carets = carets[: max(1, room - len(label) - 2)]
         text, indent = _clipped(text, indent, len(carets) + len(label), room)
     bar = " " * width + " |"
-    return [
-        bar,
-        f"{span.line:>{width}} | {text}",
-        f"{bar} {' ' * indent}{tint}{carets}{label}{off}",
-    ]
+    return [bar, f"{span.line:>{width}} | {text}", f"{bar} {' ' * indent}{tint}{carets}{label}{off}"]
 
 
 def _window(line: str, start: int, count: int) -> tuple[int, str, int]:
