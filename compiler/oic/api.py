@@ -99,8 +99,7 @@ class Synthesizer(CompiledProgram):
         for what, chosen in (("target", target), ("dispatch", dispatch), ("weights_as", weights_as)):
             arguments.text(what, chosen)
         for what, named in (("numerics", numerics), ("name", name)):
-            if named is not None:
-                arguments.text(what, named, "a str or None")
+            arguments.require(what, named, str | None, "a str or None")
         for what, flag in (("reuse", reuse), ("profile", profile)):
             arguments.require(what, flag, bool, "True or False")
         machine = target_named(target, numerics, dispatch)
@@ -125,8 +124,7 @@ class Synthesizer(CompiledProgram):
         threads   that its steps run on, up to those of the Synthesizer; None: all.  Results are the same for any number
         """
         built = self.spec.threads
-        if threads is not None:
-            threads = arguments.integer("threads", threads)
+        threads = arguments.optional(arguments.integer, "threads", threads)
         if threads is not None and not 1 <= threads <= built:
             hint = f"give the Synthesizer threads={threads}" if built < threads <= MOST_THREADS else None
             raise fail("thread-count", f"the library is built for 1 to {built} threads, not {threads}", hint=hint)
@@ -142,8 +140,7 @@ def _compiled(
     more   settings that are known to be right
     """
     arguments.require("graph", graph, Graph, "an oic.Graph", "oic.parse_file(path) or oic.parse(text) gives one")
-    if model is not None:
-        arguments.require("model", model, Model, "an oic.Model or None", "oic.Model.open(path) opens a file")
+    arguments.require("model", model, Model | None, "an oic.Model or None", "oic.Model.open(path) opens a file")
     settings = Settings(
         arguments.integers("sizes", sizes), arguments.integers("capacity", capacity), arguments.names("fetch", fetch),
         weights=arguments.text("weights", weights), **more,

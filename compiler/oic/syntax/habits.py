@@ -35,6 +35,11 @@ def _compiled(*table: tuple[str, str]) -> Table:
     return made
 
 
+def _by_word(meant: dict[str, str]) -> dict[str, str]:
+    """What is meant, by each of the words for it."""
+    return {word: meaning for meaning, words in meant.items() for word in words.split()}
+
+
 # Statements that start with no statement's word.
 STATEMENTS = _compiled(
     (r"for \(? NAME in range \( ([^,()]+) \) \)? :?", _LOOP.replace("{1}", "0..{1}")),
@@ -64,14 +69,10 @@ STATEMENTS = _compiled(
 )  # fmt: skip
 
 # Statements of state as other caches call them, and the word that is meant.
-CACHE = {
-    word: meant
-    for meant, words in {
-        "write": "append push store set put update add insert", "read": "get load fetch lookup view",
-        "reset": "clear free zero init", "increment": "inc incr advance step", "decrement": "dec decr",
-    }.items()
-    for word in words.split()
-}  # fmt: skip
+CACHE = _by_word({
+    "write": "append push store set put update add insert", "read": "get load fetch lookup view",
+    "reset": "clear free zero init", "increment": "inc incr advance step", "decrement": "dec decr",
+})  # fmt: skip
 
 # Statements whose word is right and whose form is not.
 FORMS = _compiled(
@@ -97,15 +98,11 @@ FORMS = _compiled(
 )  # fmt: skip
 
 # Words that start no section, and the section that is meant.
-SECTIONS = {
-    "input": "dynamic", "inputs": "dynamic", "arguments": "dynamic",
-    "output": "volatile", "outputs": "volatile", "temporaries": "volatile", "locals": "volatile",
-    "weight": "constant", "weights": "constant", "parameters": "constant", "params": "constant",
-    "const": "constant", "constants": "constant",
-    "state": "persistent", "states": "persistent", "cache": "persistent", "buffers": "persistent",
-    "function": "block", "func": "block", "def": "block", "fn": "block", "main": "block",
-    "define": "sizes", "dims": "sizes", "dimensions": "sizes", "extents": "dynamic",
-}  # fmt: skip
+SECTIONS = _by_word({
+    "dynamic": "input inputs arguments extents", "volatile": "output outputs temporaries locals",
+    "constant": "weight weights parameters params const constants", "persistent": "state states cache buffers",
+    "block": "function func def fn main", "sizes": "define dims dimensions",
+})  # fmt: skip
 
 
 def written(table: Table, text: str) -> str | None:

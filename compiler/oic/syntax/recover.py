@@ -182,8 +182,7 @@ def _begins(stop: ParseFailure, at: int) -> bool:
     piece = stop.pieces[at]
     if piece.kind == "end" or piece.text in ("}", *STATEMENTS):
         return True
-    declares = piece.kind == "word" and stop.pieces[at + 1].text == ":"
-    return declares or (piece.kind == "word" and stop.starts_line(at))
+    return piece.kind == "word" and (stop.pieces[at + 1].text == ":" or stop.starts_line(at))
 
 
 def _inserted(stop: ParseFailure, at: int, what: str) -> Repair | None:
