@@ -73,14 +73,18 @@ class Binding:
         inside = takewhile(lambda r: r.start <= span.end, islice(self.refused, first, None))
         return any(r.end <= span.end for r in inside)
 
-    def bound(self, expr: s.Expr, what: str) -> int | None:
-        """The value of a bound, which is known at build and at least 1; None where it is refused."""
+    def value(self, expr: s.Expr) -> Dim | None:
+        """The value of an expression over sizes; None where it is refused."""
         try:
-            value = evaluate(expr, self.size)
+            return evaluate(expr, self.size)
         except Refused as refusal:
             self.report.refuse(refusal)
             return None
-        if isinstance(value, int) and value >= 1:
+
+    def bound(self, expr: s.Expr, what: str) -> int | None:
+        """The value of a bound, which is known at build and at least 1; None where it is refused."""
+        value = self.value(expr)
+        if value is None or (isinstance(value, int) and value >= 1):
             return value
         wrong = f"must be at least 1, but is {value}" if isinstance(value, int) else "is not known at build"
         self.report.error("bound-range", f"{what} {wrong}", expr.span)

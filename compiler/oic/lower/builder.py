@@ -172,13 +172,10 @@ class Builder(IndexBuilder):
 
     # -- variables -------------------------------------------------------------
 
-    def variable(self, node: s.Name | s.Access | s.Declaration, *kinds: str) -> Variable:
-        """The variable that a name means.  Raises Refused, in silence: the checks said why there is none.
-
-        kinds   those it may be of, where a use needs some
-        """
+    def variable(self, node: s.Name | s.Access | s.Declaration) -> Variable:
+        """The variable that a name means.  Raises Refused, in silence: the checks said why there is none."""
         found = self.instance.variable(node)
-        if found is None or found.refused or (kinds and found.kind not in kinds):
+        if found is None or found.refused:
             raise Refused(None)
         return found
 
@@ -217,7 +214,7 @@ class Builder(IndexBuilder):
         return value
 
     def read(self, variable: Variable, span: Span, *, elements: bool = True) -> Value:
-        """What a variable that is no family holds now.  Raises Refused; of a table in silence, as the checks said.
+        """What a variable that is no family holds now.  Raises Refused.
 
         elements   they are read; else it gives its shape alone
         """
@@ -228,8 +225,6 @@ class Builder(IndexBuilder):
                 return self.constant(variable)
             case "persistent":
                 state = self.states[variable]
-                if not state.state_type.plain:
-                    raise Refused(None)
                 op = CacheRead(state, [], "", state.state_type.entry, span=span, hint=variable.name)
                 return self.emit(op).result
         return self.held(variable, span if elements else None)
@@ -333,7 +328,7 @@ class Builder(IndexBuilder):
         """The present value of a persistent scalar, read once between writes."""
         state = self.states[variable]
         type_ = state.state_type
-        if not type_.plain or variable.dtype not in INT or any(d != 1 for d in type_.shape):
+        if any(d != 1 for d in type_.shape):
             raise Refused(self._not_integer(name, str(type_.entry)))
         if variable not in self.known:
             op = self.emit(StateGet(state, span=name.span, hint=variable.name))

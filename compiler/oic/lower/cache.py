@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from oic.check.binding import check_bytes
-from oic.check.report import Refused, refused
+from oic.check.report import refused
 from oic.diagnostics import Span
 from oic.ir import dims
 from oic.ir.core import Value
@@ -20,7 +20,7 @@ from oic.ir.types import TensorType
 from oic.lower.builder import Builder
 from oic.lower.integers import FULL, INDEX
 from oic.lower.operands import operand, refuse_negative, refuse_order, slice_ends
-from oic.lower.operators import differ, store
+from oic.lower.operators import store
 from oic.syntax import tree as s
 
 
@@ -37,7 +37,7 @@ def lower_read(f: Builder, statement: s.CacheRead) -> None:
 
 def lower_write(f: Builder, statement: s.CacheWrite) -> None:
     """`cache.write v >> dst;`"""
-    variable = f.variable(statement.target, "persistent")
+    variable = f.variable(statement.target)
     source, given, span = operand(f, statement.source), f.variable(statement.source), statement.source.span
     if source.dtype is not variable.dtype:
         what = f"'{variable.name}' is {variable.dtype}, '{given.name}' is {source.dtype}"
@@ -61,12 +61,12 @@ def _possible(given: tuple[Dim, ...], at: AccessPositions) -> Iterator[bool]:
         low, high = dims.bounds(b)
         least, most = dims.bounds(a)
         low = max(low, at.least.get(axis, low))
-        yield not differ(a, b) and least <= high and low <= most
+        yield not dims.differ(a, b) and least <= high and low <= most
 
 
 def lower_step(f: Builder, statement: s.CacheStep) -> None:
     """`cache.increment [n] s;` and `cache.decrement [n] s;`"""
-    variable, target = f.variable(statement.target, "persistent"), statement.target
+    variable, target = f.variable(statement.target), statement.target
     type_ = f.states[variable].state_type
     if any(d != 1 for d in type_.shape):
         what = f"only a scalar is stepped, and '{target.span.text}' is {type_.entry}"
@@ -80,11 +80,9 @@ def lower_step(f: Builder, statement: s.CacheStep) -> None:
 
 def lower_reset(f: Builder, statement: s.CacheReset) -> None:
     """`cache.reset dst;`"""
-    variable = f.variable(statement.target, "persistent")
-    indices = []
+    variable, indices = f.variable(statement.target), []
     for index in statement.target.indices or ():
-        if isinstance(index, s.Slice):
-            raise Refused(None)
+        assert not isinstance(index, s.Slice)
         value = f.integer(index)
         refuse_negative(f, value, index.span)
         indices.append(f.value(value, index.span))
@@ -104,7 +102,7 @@ class AccessPositions:
     """
 
     def __init__(self, f: Builder, access: s.Access, *, writing: bool) -> None:
-        self.f, self.variable, self.writing = f, f.variable(access, "persistent"), writing
+        self.f, self.variable, self.writing = f, f.variable(access), writing
         self.state = f.states[self.variable]
         self.type = type_ = self.state.state_type
         self.form, self.indices = "", list[Value]()
@@ -170,8 +168,7 @@ class AccessPositions:
     def _ring(self, axis: int, index: s.Index) -> None:
         """A position of a rolling window: bounds with a leading minus count back from `next`."""
         f, window = self.f, self.type.table[axis].capacity
-        if "s" in self.form:
-            raise Refused(None)
+
 
         def bound(expr: s.Expr) -> Dim:
             value = f.integer(expr)

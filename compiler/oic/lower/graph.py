@@ -13,7 +13,6 @@ from functools import partial
 from oic.check.binding import Binding
 from oic.check.report import Refused
 from oic.check.resolved import BlockInstance, Uses, effects
-from oic.check.sizes import evaluate
 from oic.check.symbols import Variable
 from oic.diagnostics import Diagnostic
 from oic.ir import dims
@@ -91,13 +90,9 @@ def entries(binding: Binding) -> Iterator[ExportedBlock]:
 def _pin(binding: Binding, extent: Extent, arg: s.Argument) -> int:
     """The value of `@entry(N=value)`; 0 where it is refused, which is reported."""
     assert isinstance(arg.value, s.Expr)
-    try:
-        value = evaluate(arg.value, binding.size)
-    except Refused as refusal:
-        binding.report.refuse(refusal)
-        return 0
-    if isinstance(value, int) and 0 <= value <= extent.maximum:
-        return value
+    value = binding.value(arg.value)
+    if value is None or (isinstance(value, int) and 0 <= value <= extent.maximum):
+        return value or 0
     what = f"'{arg.key}' cannot be {value}: its maximum is {extent.maximum}"
     if not isinstance(value, int):
         what = f"'{arg.key}' is pinned to a size that is not known at build"

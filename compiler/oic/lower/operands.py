@@ -9,7 +9,7 @@ import numpy as np
 
 from oic import dtypes
 from oic.check.literals import literal_problem, number
-from oic.check.report import Refused, refused
+from oic.check.report import refused
 from oic.check.symbols import Variable
 from oic.diagnostics import Span, count_of
 from oic.dtypes import DType
@@ -32,11 +32,7 @@ def operand(f: Builder, access: s.Access, *, elements: bool = True) -> Value:
     elements   as in `Builder.read`
     """
     variable = f.variable(access)
-    if variable.family:
-        return _member(f, variable, access)
-    if access.indices is not None:
-        raise Refused(None)
-    return f.read(variable, access.span, elements=elements)
+    return _member(f, variable, access) if variable.family else f.read(variable, access.span, elements=elements)
 
 
 def literal_operand(f: Builder, value: s.Literal, cls: type[Operator], name: str, others: DType | None) -> Value:
@@ -71,9 +67,7 @@ def integer_operand(f: Builder, value: s.Expr, name: str, dtype: DType) -> Value
 
 def _member(f: Builder, variable: Variable, access: s.Access) -> Value:
     """`W[i, j]`: one member of a family."""
-    given = [i for i in access.indices or () if not isinstance(i, s.Slice)]
-    if len(given) != len(variable.indices):
-        raise Refused(None)
+    given = [i for i in access.indices or () if not isinstance(i, s.Slice)]  # as many as it is declared with
     indices = [f.integer(i) for i in given]
     for index, part in zip(indices, given, strict=True):
         refuse_negative(f, index, part.span)

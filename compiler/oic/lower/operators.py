@@ -6,7 +6,7 @@ from typing import Any
 
 from oic.check.binding import check_bytes
 from oic.check.report import Refused, refused
-from oic.check.symbols import LOCAL, Variable
+from oic.check.symbols import Variable
 from oic.diagnostics import Diagnostic, Note, Span, count_of
 from oic.dtypes import DType
 from oic.ir import dims
@@ -24,8 +24,7 @@ from oic.syntax import tree as s
 def lower_op(f: Builder, call: s.OpCall) -> None:
     """`op name(a, b, key=value) >> r;`"""
     cls = f.instance.operator(call)
-    if cls is None:
-        raise Refused(None)  # reported by the checks of statements
+    assert cls is not None, "a call of an unknown operator is skipped"
     where: dict[str, Span] = {}
     fields = _operands(f, call, cls, where)
     fields |= lower_keywords(f, call, cls, where, fields)
@@ -38,7 +37,7 @@ def lower_transfer(f: Builder, statement: s.Transfer) -> None:
     """`transfer a >> b;`: b holds the very value."""
     value = operand(f, statement.source)
     if statement.target.indices:  # `transfer a >> y[i];`: y holds its value with a part replaced
-        variable = f.variable(statement.target, *LOCAL)
+        variable = f.variable(statement.target)
         require_dtype(statement.target, variable, value)
         f.env[variable] = inserted(f, statement.target, variable, f.held(variable, None), value, statement.span)
         return
@@ -51,19 +50,15 @@ def lower_transfer(f: Builder, statement: s.Transfer) -> None:
 
 def _operands(f: Builder, call: s.OpCall, cls: type[Operator], where: dict[str, Span]) -> dict[str, Any]:
     """The operands given by position, by field."""
-    names = positional(cls)
-    rest = names[-1] if names and cls.fields[names[-1]].kind == "rest" else None
-    required = len(names) - (1 if rest else 0)
-    given = len(call.operands)
-    if given < len(names) or (given > len(names) and not rest):
-        raise Refused(_wrong_count(call, cls, names, more=rest is not None))
-    fields_of = names[:required] + names[-1:] * (given - required)
-    values = _values(f, call, cls, fields_of)
-    fields: dict[str, Any] = dict(zip(names[:required], values, strict=False))
-    for name, node in zip(names, call.operands, strict=False):
-        where[name] = node.span
+    names, extra = positional(cls), len(call.operands) - len(positional(cls))
+    rest = bool(names) and cls.fields[names[-1]].kind == "rest"
+    if extra < 0 or (extra and not rest):
+        raise Refused(_wrong_count(call, cls, names, more=rest))
+    values = _values(f, call, cls, names + names[-1:] * extra)
+    where |= {name: node.span for name, node in zip(names, call.operands)}
+    fields: dict[str, Any] = dict(zip(names, values))
     if rest:
-        fields[rest] = values[required:]
+        fields[names[-1]] = values[len(names) - 1 :]
     return fields
 
 
@@ -166,7 +161,7 @@ def _assert_axis(f: Builder, fields: dict[str, Any], unequal: Unequal, span: Spa
     old = unequal.value
     shape = list(old.shape)
     shape[unequal.axis] = unequal.expected
-    if differ(size := old.shape[unequal.axis], unequal.expected):
+    if dims.differ(size := old.shape[unequal.axis], unequal.expected):
         what = f"size {_limits(f, size)} is never {_limits(f, unequal.expected)}"
         raise refused("shape-mismatch", what, span)
     new = f.shaped(old, tuple(shape), span)
@@ -224,7 +219,7 @@ def store(f: Builder, access: s.Access, value: Value, span: Span, *, free: bool)
 
     free   the destination takes the value's shape; else it must have the declared one
     """
-    variable = f.variable(access, *LOCAL)
+    variable = f.variable(access)
     require_dtype(access, variable, value)
     if not _fits(f.dims(variable), value.shape):
         value = _other_shape(f, access, variable, value, span, free=free)
@@ -257,7 +252,7 @@ def _other_shape(f: Builder, access: s.Access, variable: Variable, value: Value,
             notes, hint = (Note(variable.declaration.type_span, "declared here"),), "declare the sizes that vary as '?'"
             f.refuse(Diagnostic("takes-shape", what, access.span, "", notes, hint, "warning"))
         return value
-    if not same_rank or any(differ(d, n) for d, n in zip(declared, shape, strict=True)):
+    if not same_rank or any(d is not None and dims.differ(d, n) for d, n in zip(declared, shape, strict=True)):
         what = f"'{variable.name}' is {_typed(f, variable)}, the value is {f.shown(value.type)}"
         raise refused("result-shape", what, access.span, variable)
     wanted = tuple(n if d is None else d for d, n in zip(declared, shape, strict=True))
@@ -271,9 +266,7 @@ def _limits(f: Builder, size: Dim) -> str:
     return name if low == high else f"{name} ({f'{low} to' if low > 0 else 'at most'} {high})"
 
 
-def differ(a: Dim | None, b: Dim) -> bool:
-    """Two sizes differ on all inputs."""
-    return a is not None and dims.differ(a, b)
+
 
 
 def _typed(f: Builder, variable: Variable) -> str:
