@@ -56,16 +56,7 @@ Env = dict[EnvKey, Held]
 Shapes = dict[Variable, tuple[Dim | None, ...]]
 
 
-@dataclass(frozen=True)
-class Mark:
-    """How far lowering had come, to go back to."""
 
-    env: Env
-    shapes: Shapes
-    whole: set[dims.Quotient]
-    ops: int
-    prologue: int
-    diagnostics: dict[object, Diagnostic]
 
 
 @dataclass(kw_only=True)
@@ -123,18 +114,19 @@ class Builder(IndexBuilder):
         if refusal.diagnostic is not None:
             self.refuse(refusal.diagnostic)
 
-    def mark(self) -> Mark:
-        """A checkpoint of lowering."""
-        ops = len(self.block.ops), len(self.prologue.ops)
-        return Mark(dict(self.env), dict(self.shapes), set(self.whole), *ops, dict(self.diagnostics))
+    def mark(self) -> Callable[[], None]:
+        """What goes back to where lowering is: it forgets, once, what was lowered into this block since."""
+        kept, diagnostics = (dict(self.env), dict(self.shapes), set(self.whole)), dict(self.diagnostics)
+        lengths = [(block, len(block.ops)) for block in (self.block, self.prologue)]
 
-    def restore(self, mark: Mark) -> None:
-        """Forget what was lowered into this block since the mark."""
-        self.env, self.shapes, self.whole = dict(mark.env), dict(mark.shapes), set(mark.whole)
-        self.block.set_ops(self.block.ops[: mark.ops])
-        self.prologue.set_ops(self.prologue.ops[: mark.prologue])
-        self.diagnostics.clear()
-        self.diagnostics.update(mark.diagnostics)
+        def restore() -> None:
+            self.env, self.shapes, self.whole = kept
+            for block, length in lengths:
+                block.set_ops(block.ops[:length])
+            self.diagnostics.clear()
+            self.diagnostics.update(diagnostics)
+
+        return restore
 
     @contextmanager
     def nested(self, block: Block) -> Iterator[Block]:
@@ -205,8 +197,7 @@ class Builder(IndexBuilder):
         if isinstance(value, Poison):
             raise Refused(None)
         if isinstance(value, Mixed):
-            what = f"'{variable.name}' may be {value.types} here"
-            raise refused("shape-varies", what, span, variable)
+            raise refused("shape-varies", f"'{variable.name}' may be {value.types} here", span, variable)
         if value is None:
             value = self.env[variable] = self.start(variable)
         if (variable, value) in self.zeros and span is not None:

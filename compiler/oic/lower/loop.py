@@ -58,10 +58,7 @@ class Attempt:
     mixed   what variables hold at the end of an iteration that hold nothing definite before the loop
     """
 
-    loop: s.Loop
-    bounds: tuple[Value, Value]
     body: Block
-    index: Value
     carried: list[Carried]
     mixed: Env
 
@@ -78,14 +75,14 @@ def lower_loop(f: Builder, loop: s.Loop, iteration: LowerTurn) -> None:
         f.known.pop(variable, None)  # unknown at the start of an iteration
     least: Least = {}
     for _ in range(ATTEMPTS):
-        mark = f.mark()
-        made = _lower_body(f, loop, (low, high), (start, end), least, iteration)
+        before, restore = dict(f.env), f.mark()
+        made = _lower_body(f, loop, (start, end), least, iteration)
         more = _grown(made.carried, least)
         if more is None:
-            _finish(f, made, mark.env, runs=static)
+            _finish(f, loop, (low, high), made, before, runs=static)
             return
         made.body.set_ops([])  # so that its ops count no more as users
-        f.restore(mark)
+        restore()
         least = more
     if isinstance(start, int) and isinstance(end, int) and end - start <= MOST_UNROLLED:
         for position in range(start, end):
@@ -100,11 +97,11 @@ def lower_loop(f: Builder, loop: s.Loop, iteration: LowerTurn) -> None:
 
 def lower_dead(f: Builder, loop: s.Loop, iteration: LowerTurn) -> None:
     """A loop that never runs is still checked; nothing is known of its index."""
-    mark = f.mark()
+    before = dict(f.env)
     with f.nested(Block()) as region:
         lower_iteration(f, loop, f.atom(region.argument(INDEX, loop.index.name)), iteration)
     region.set_ops([])
-    f.env = mark.env
+    f.env = before
 
 
 def lower_iteration(f: Builder, loop: s.Loop, position: Dim, iteration: LowerTurn) -> None:
@@ -126,13 +123,13 @@ def _candidates(f: Builder, loop: s.Loop) -> list[EnvKey]:
 
 
 def _lower_body(
-    f: Builder, loop: s.Loop, bounds: tuple[Value, Value], ends: tuple[Dim, Dim], least: Least, iteration: LowerTurn
+    f: Builder, loop: s.Loop, ends: tuple[Dim, Dim], least: Least, iteration: LowerTurn
 ) -> Attempt:
     body = Block()
     index = body.argument(INDEX, loop.index.name)
     carried = _carried(f, loop, body, least)
     mixed = {k: f.env[k] for k in _candidates(f, loop) if isinstance(f.env.get(k), Mixed)}
-    made = Attempt(loop, bounds, body, index, carried, mixed)
+    made = Attempt(body, carried, mixed)
     with f.nested(body):
         for c in carried:
             bind_sizes(f, ((value, extent) for _, extent, value in c.sizes), loop.head_span)
@@ -199,23 +196,24 @@ def _grown(carried: list[Carried], least: Least) -> Least | None:
 # ---------------------------------------------------------------- the loop made
 
 
-def _finish(f: Builder, made: Attempt, before: Env, *, runs: bool) -> None:
+def _finish(
+    f: Builder, loop: s.Loop, bounds: tuple[Value, Value], made: Attempt, before: Env, *, runs: bool
+) -> None:
     """Emit the loop and let the variables hold its results.
 
     before   what they hold before the loop
     runs     it has one iteration at least
     """
-    bad = _settle(f, made, runs=runs)
+    bad = _settle(f, loop, made, runs=runs)
     carried = [c for c in made.carried if c.key not in bad]
     own = [(c, size) for c in carried for size in c.sizes]
     with f.nested(made.body):
         lengths = [f.emit_size(_value(c.end).shape[axis]) for c, (axis, _, _) in own]
     made.body.append(EndOfIteration([*lengths, *(_value(c.end) for c in carried)]))
-    made.body.args = [made.index, *(v for _, (_, _, v) in own), *(c.arg for c in carried)]
+    made.body.args = [made.body.args[0], *(v for _, (_, _, v) in own), *(c.arg for c in carried)]
     firsts = [f.emit_size(c.init.shape[axis]) for c, (axis, _, _) in own]
     inits = [*firsts, *(c.init for c in carried)]
-    loop = made.loop
-    op = For(*made.bounds, inits, loop.tag, made.body, span=loop.head_span)
+    op = For(*bounds, inits, loop.tag, made.body, span=loop.head_span)
     f.emit(op)
     f.env = before
     _rename_sizes(f, op, [extent for _, (_, extent, _) in own])
@@ -226,7 +224,7 @@ def _finish(f: Builder, made: Attempt, before: Env, *, runs: bool) -> None:
     f.forget_written(made.body)
 
 
-def _settle(f: Builder, made: Attempt, *, runs: bool) -> Env:
+def _settle(f: Builder, loop: s.Loop, made: Attempt, *, runs: bool) -> Env:
     """The variables that cannot be carried, with what they hold after the loop."""
     bad: Env = {}
     used = {v for op in made.body.all_ops() for v in op.operands}
@@ -240,7 +238,7 @@ def _settle(f: Builder, made: Attempt, *, runs: bool) -> Env:
         if c.arg in used and not isinstance(bad[c.key], Poison):
             now, then = shown(f, c.init), shown(f, c.end)
             what = f"'{c.key.name}' is {now} in the first iteration, and may be {then} in the next"
-            f.refuse(Diagnostic("shape-varies", what, made.loop.head_span))
+            f.refuse(Diagnostic("shape-varies", what, loop.head_span))
             bad[c.key] = POISON
     for key, end in made.mixed.items():
         if runs and isinstance(end, Value):
