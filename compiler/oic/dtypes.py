@@ -138,7 +138,9 @@ bitset = _whole("bitset", "bitset", 8, np.uint8, "uint8", 0, 255)
 t1 = _whole("t1", "ternary", 1, np.int8, "int8", -1, 1)
 t2 = _whole("t2", "ternary", 2, np.int8, "int8", -1, 1)
 
-ALL = {d.name: d for d in [*globals().values()] if isinstance(d, DType)}
+ALL = {d.name: d for d in (
+    f8, f16, bf16, f32, f64, i1, i2, i4, i8, i16, i32, i64, u1, u2, u4, u8, u16, u32, u64, bool_, bitset, t1, t2,
+)}  # fmt: skip
 FLOATS = tuple(d for d in ALL.values() if d.is_float)
 
 # The classes of OPS, "Everywhere".

@@ -117,8 +117,7 @@ def _known_indices(v: Variable, found: s.Attribute, report: DiagnosticCollector)
 
 def _check_fixed(v: Variable, found: s.Attribute, report: DiagnosticCollector) -> None:
     if not v.indexed and not any(v.attribute(name) for name in ("table", "auto_dim")):
-        what = f"'{v.name}' has no indices that '@fixed' could bound"
-        report.error("no-indices", what, found.span, about=v)
+        report.error("no-indices", f"'{v.name}' has no indices that '@fixed' could bound", found.span, about=v)
     elif v.indices and _known_indices(v, found, report):
         for arg in found.args:
             _at_least_one(arg, f"the bound of index '{arg.key}'", report)

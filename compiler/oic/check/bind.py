@@ -72,8 +72,7 @@ def _resolve_sizes(binding: Binding, overrides: Mapping[str, int]) -> None:
     graph, model = binding.graph, binding.model
     given = dict(model.sizevars) if model else {}
     binding.sizes, _ = size_values(graph, overrides, given)
-    inferred = _inferred(binding)
-    binding.sizes, errors = size_values(graph, overrides, given | inferred)
+    binding.sizes, errors = size_values(graph, overrides, given | _inferred(binding))
     for error in errors:
         binding.report.add(error)
     wrong = {n for n in (*overrides, *given) if n not in binding.sizes}

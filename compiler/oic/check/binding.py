@@ -29,8 +29,7 @@ def check_bytes(name: str, dtype: DType, sizes: Iterable[Dim | None], span: Span
     """Raises Refused for a tensor that no machine can hold."""
     nbytes = dtype.nbytes(math.prod(dims.maximum(d) for d in sizes if d is not None))
     if nbytes > RESERVE:
-        most = RESERVE >> 30
-        what = f"'{name}' takes {nbytes >> 30} GiB, and at most {most} are possible"
+        what = f"'{name}' takes {nbytes >> 30} GiB, and at most {RESERVE >> 30} are possible"
         raise refused("size-limit", what, span, hint=hint)
 
 

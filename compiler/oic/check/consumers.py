@@ -77,8 +77,7 @@ def _check_entry(instance: BlockInstance, body: tuple[s.SourceStatement, ...], r
                 if isinstance(statement, s.Loop):
                     _check_entry(instance, statement.body, report)
     for name in away.values():
-        message = f"no 'await {name.name};' follows in the same braces"
-        report.error("yield-without-await", message, name.span)
+        report.error("yield-without-await", f"no 'await {name.name};' follows in the same braces", name.span)
 
 
 def _check_away(
@@ -113,8 +112,7 @@ def _check_consumer(consumer: BlockInstance, given: list[s.HandOver], report: Di
             report.error("yield-place", what, statement.span)
     inner = (x for loop in block.body if isinstance(loop, s.Loop) for x in s.walk(loop.body))
     for early in (x for x in inner if isinstance(x, s.Return)):
-        message = f"consumer '{block.name}' returns without its 'yield'"
-        report.error("consumer-yield", message, early.span)
+        report.error("consumer-yield", f"consumer '{block.name}' returns without its 'yield'", early.span)
     for variable, access in effects(consumer).writes:
         if variable.kind == "volatile" and variable.name not in first.named:
             what = f"what consumer '{block.name}' writes to '{variable.name}' is lost"

@@ -18,8 +18,7 @@ _MANY = {1: "one", 2: "two", 3: "three"}
 def check_condition(condition: s.Name, found: Variable, report: DiagnosticCollector) -> None:
     """A bool scalar."""
     if not found.refused and (found.declaration.dtype != "bool" or found.indexed):
-        what = f"'{found.name}' is no bool scalar"
-        report.error("branch-condition", what, condition.span, about=found)
+        report.error("branch-condition", f"'{found.name}' is no bool scalar", condition.span, about=found)
 
 
 def check_operand(access: s.Access, found: Variable, taken: Container[str], report: DiagnosticCollector) -> None:

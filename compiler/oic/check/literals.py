@@ -24,8 +24,7 @@ def literal_problem(value: s.Literal, dtype: dtypes.DType) -> tuple[str, str, st
             return None if dtype.low <= number <= dtype.high else _out_of_range(written, dtype)
         case s.Float(number), "int" | "uint" | "bitset" | "ternary":
             fix = f"write {int(number)}" if _whole(number) else None
-            message = f"{dtype} takes an integer literal, not the float {written}"
-            return "kind", message, fix
+            return "kind", f"{dtype} takes an integer literal, not the float {written}", fix
     wanted = {"float": "a float", "bool": "true or false"}.get(dtype.kind, "an integer")
     return "kind", f"{dtype} takes {wanted}, not {written}", None
 

@@ -201,8 +201,7 @@ def _check_holes(binding: Binding, variable: Variable) -> None:
     if math.prod(variable.counts) - len(variable.members) > MOST_HOLES:
         reach = [n - 1 for n in variable.counts]
         message = f"the members of '{variable.name}' reach {reach}, with most missing"
-        span = variable.declaration.head_span
-        _refuse_data(binding, variable, "missing-member", span, message)
+        _refuse_data(binding, variable, "missing-member", variable.declaration.head_span, message)
 
 
 def _check_scalar(binding: Binding, variable: Variable) -> None:

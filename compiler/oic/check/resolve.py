@@ -14,19 +14,12 @@ from functools import cached_property
 from itertools import chain
 
 from oic import dtypes
-from oic.check import kinds
+from oic.check import kinds, resolved
 from oic.check.declarations import check_declaration
 from oic.check.flow import Flow, check_branch, check_dead, is_entry
 from oic.check.operator_names import takes_string, unknown_operator
 from oic.check.report import DiagnosticCollector
-from oic.check.resolved import (
-    DEEPEST_RUN,
-    MOST_STATEMENTS,
-    BlockInstance,
-    Resolved,
-    Uses,
-    program_size,
-)
+from oic.check.resolved import BlockInstance, Resolved, Uses
 from oic.check.symbols import (
     LOCAL,
     CacheAccess,
@@ -79,7 +72,7 @@ class Resolver:
         self._indices: dict[object, LoopIndex] = {}
         self._declared: dict[tuple[str, str], Span] = {}  # names of a block's temporaries
         self._assigns: dict[str, dict[str, s.Declaration]] = {}  # of every block, where names go wrong
-        self._left = MOST_STATEMENTS
+        self._left = resolved.MOST_STATEMENTS
 
     def run(self) -> Resolved:
         """Resolve the blocks that run by themselves, those that nothing runs, and all that these branch to."""
@@ -118,13 +111,13 @@ class Resolver:
         key = (target.name, lenient, *shown.temporaries.values(), *shown.loops.values())
         if key in self._known:
             return self._known[key]
-        if self.instance.depth == DEEPEST_RUN:  # lowering refuses what runs there
+        if self.instance.depth == resolved.DEEPEST_RUN:  # lowering refuses what runs there
             return None
         self._left -= len(self.symbols.bodies[target.name])
         if self._left >= 0:
             return self._made(key, BlockInstance(block, target.span, self.instance.depth + 1, lenient), shown)
         if not lenient:
-            self.report.add(program_size(self.graph))
+            self.report.add(resolved.program_size(self.graph))
         return None
 
     @cached_property
@@ -138,7 +131,7 @@ class Resolver:
         for name in in_order(self.flow.branches):
             targets, passed = self.flow.branches[name], self.symbols.passed
             depths[name] = 1 + max((depths[target] for target in targets), default=0)
-            if depths[name] <= DEEPEST_RUN:
+            if depths[name] <= resolved.DEEPEST_RUN:
                 words = passed.intersection(_WORD.findall(self.symbols.blocks[name].span.text))
                 found[name] = words.union(*(found[target] for target in targets))
         return found

@@ -219,8 +219,7 @@ class SymbolTable:
 
     def is_size(self, name: str) -> bool:
         """The name is a sizevar or an extent, as far as the graph tells."""
-        tables = (self.sizes, self.extents, self.axes, self.known)
-        return any(name in table for table in tables)
+        return any(name in table for table in (self.sizes, self.extents, self.axes, self.known))
 
 
 def symbols_of(graph: s.Graph, known: Collection[str] = ()) -> SymbolTable:

@@ -188,8 +188,7 @@ class AccessPositions:
         end = self._count(axis) if index.end is None else bound(index.end)
         length = end - start
         if isinstance(length, int) and not 0 <= length <= (length if self.writing else window):
-            what = f"this slice is {length} long, and the window {window}"
-            raise refused("slice-order", what, index.span)
+            raise refused("slice-order", f"this slice is {length} long, and the window {window}", index.span)
         bounded = self.writing and f.size(length) is not None
         most = max(window, dims.maximum(length)) if bounded else window
         self._between(start, end, most, INDEX, index.span)

@@ -182,8 +182,7 @@ class IndexBuilder:
     def floored(self, node: s.Binary, a: Dim, b: Dim) -> Dim:
         """`a / b` or `a % b` of run-time values, toward minus infinity.  Raises Refused."""
         if isinstance(b, int) and b < 1:
-            what = f"'{node.span.text}' divides by {b}"
-            raise refused("index-division", what, node.right.span)
+            raise refused("index-division", f"'{node.span.text}' divides by {b}", node.right.span)
         if isinstance(a, int) and isinstance(b, int):
             return a // b if node.op == "/" else a % b
         return self.once((node.op, a, b), lambda: self._divided(node, a, b))

@@ -49,8 +49,7 @@ def literal_operand(f: Builder, value: s.Literal, cls: type[Operator], name: str
         what, message, hint = problem
         slug = "literal-range" if what == "range" else "literal-kind"
         raise refused(slug, message, value.span, hint=hint)
-    type_ = TensorType(dtype, ())
-    return f.emit(Splat(number(value.value, dtype), type_, span=value.span)).result
+    return f.emit(Splat(number(value.value, dtype), TensorType(dtype, ()), span=value.span)).result
 
 
 def integer_operand(f: Builder, value: s.Expr, name: str, dtype: DType) -> Value:
@@ -103,8 +102,7 @@ def _check_presence(f: Builder, variable: Variable, access: s.Access, indices: l
         f.module.weights[symbol] = present
         op = f.module.top.append(Constant(symbol, TensorType(dtypes.u8, variable.counts)))
         f.constants[symbol] = op.result
-    at = [f.value(i) for i in indices]
-    member = f.emit(ConstantSelect(f.constants[symbol], at)).result
+    member = f.emit(ConstantSelect(f.constants[symbol], [f.value(i) for i in indices])).result
     flag = f.emit(IndexLoad(member, span=access.span)).result
     place: Dim = 0
     for index, count in zip(indices, variable.counts, strict=True):
@@ -162,8 +160,7 @@ def inserted(f: Builder, target: s.Access, variable: Variable, base: Value, part
         raise refused("result-shape", what, target.span, variable)
     part = f.shaped(part, wanted.shape, span)
     offsets, lengths = [f.value(offset, span) for offset, _ in places], [n for _, n in places]
-    op = Insert(base, part, offsets, lengths, span=span, hint=variable.name)
-    return f.emit(op).result
+    return f.emit(Insert(base, part, offsets, lengths, span=span, hint=variable.name)).result
 
 
 def _place(f: Builder, variable: Variable, size: Dim, index: s.Index) -> tuple[Dim, Dim | None]:

@@ -183,8 +183,7 @@ def _store_results(f: Builder, call: s.OpCall, values: list[Value]) -> None:
         count = count_of(len(values), "result")
         given = f"{len(call.results)} {'is' if len(call.results) == 1 else 'are'} named"
         what = f"{values[0].op.name if values[0].op else ''} has {count}, and {given}"
-        span = call.results[0].span.to(call.results[-1].span)
-        raise refused("op-results", what, span)
+        raise refused("op-results", what, call.results[0].span.to(call.results[-1].span))
     free = any(_reshaped(f, variable, value) for variable, value in _inputs(f, call))
     for access, value in zip(call.results, values, strict=True):
         try:

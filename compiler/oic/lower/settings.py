@@ -72,8 +72,7 @@ def _keyword(f: Builder, keyword: s.Keyword, cls: type[Operator], dtype: dtypes.
             return rows
         return _Setting(f, cls.name, keyword, dtype).read(keyword.value, known[keyword.key].annotation)
     hint = setting_hint(keyword.key, [*by_name(cls), *known])
-    what = f"{cls.name} has no setting '{keyword.key}'"
-    raise refused("op-setting", what, keyword.key_span, hint=hint)
+    raise refused("op-setting", f"{cls.name} has no setting '{keyword.key}'", keyword.key_span, hint=hint)
 
 
 def _named_operand(f: Builder, keyword: s.Keyword, cls: type[Operator]) -> Value:
@@ -87,8 +86,7 @@ def _named_operand(f: Builder, keyword: s.Keyword, cls: type[Operator]) -> Value
         return f.value(f.integer(value), value.span)
     if isinstance(value, s.Expr) and keyword.key in cls.own:
         return integer_operand(f, value, keyword.key, cls.own[keyword.key])
-    what = f"'{keyword.key}' of {cls.name} is a tensor"
-    raise refused("op-setting", what, value.span)
+    raise refused("op-setting", f"'{keyword.key}' of {cls.name} is a tensor", value.span)
 
 
 def _tensor(f: Builder, value: s.Setting | s.Access) -> Value | None:
@@ -169,8 +167,7 @@ class _Setting:
 
     def _require_one(self, variable: Variable, name: s.Name, one: bool, shown: str) -> None:
         if not one:
-            what = f"'{variable.name}' is {shown}, not a scalar"
-            raise refused("op-setting", what, name.span, variable)
+            raise refused("op-setting", f"'{variable.name}' is {shown}, not a scalar", name.span, variable)
 
     def _integer(self, value: s.Expr, choices: list[str]) -> Any:
         f = self.f
@@ -192,8 +189,7 @@ class _Setting:
         raise refused("size-unbounded", what, value.span, hint=hint)
 
     def _not_known(self, value: s.Expr) -> Refused:
-        what = f"'{self.keyword.key}' must be known at build"
-        return refused("op-setting", what, value.span)
+        return refused("op-setting", f"'{self.keyword.key}' must be known at build", value.span)
 
     def _wrong(self, value: s.Setting | s.Access, choices: list[str]) -> Refused:
         lists = [c[5:-1] for c in choices if c.startswith("list[")]

@@ -81,8 +81,7 @@ def _rounds(text: str) -> int:
     """How often a text is read, each time without the mistake found before."""
     if len(text) * MOST_ERRORS <= MOST_READ:
         return MOST_ERRORS
-    count = sum(1 for _ in words(text))
-    return max(1, min(MOST_ERRORS, MOST_READ // max(1, count)))
+    return max(1, min(MOST_ERRORS, MOST_READ // max(1, sum(1 for _ in words(text)))))
 
 
 def _too_long(source: Source) -> Diagnostic | None:

@@ -34,8 +34,7 @@ def _cache_file(grammar: str) -> str | None:
     """Where the tables are kept, if the user has a folder for them."""
     if (folder := cache_dir()) is None:
         return None
-    key = f"{grammar}\0{lark.__version__}\0{sys.version}"
-    digest = hashlib.sha256(key.encode()).hexdigest()[:16]
+    digest = hashlib.sha256(f"{grammar}\0{lark.__version__}\0{sys.version}".encode()).hexdigest()[:16]
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
     return str(folder / f"grammar-{digest}.tables")
