@@ -311,19 +311,13 @@ class Builder(IndexBuilder):
         value = constant_integer(self.binding, variable)
         if value is not None:
             return value
-        if variable.kind == "persistent":
-            return self.persistent_integer(variable, name)
-        return self.loaded(self.read(variable, name.span), name)
-
-    def persistent_integer(self, variable: Variable, name: s.Name) -> Dim:
-        """The present value of a persistent scalar, read once between writes."""
+        if variable.kind != "persistent":
+            return self.loaded(self.read(variable, name.span), name)
         state = self.states[variable]
-        type_ = state.state_type
-        if any(d != 1 for d in type_.shape):
-            raise Refused(self._not_integer(name, str(type_.entry)))
-        if variable not in self.known:
-            op = self.emit(StateGet(state, span=name.span, hint=variable.name))
-            self.known[variable] = self.atom(op.result)
+        if any(d != 1 for d in state.state_type.shape):
+            raise Refused(self._not_integer(name, str(state.state_type.entry)))
+        if variable not in self.known:  # it is read once between writes
+            self.known[variable] = self.atom(self.emit(StateGet(state, span=name.span, hint=variable.name)).result)
         return self.known[variable]
 
     def loaded(self, value: Value, name: s.Name) -> Dim:

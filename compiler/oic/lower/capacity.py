@@ -118,18 +118,17 @@ class _Static:
     def _named(self, name: s.Name) -> Range | None:
         value = None
         match self.meanings.get(id(name)):
-            case LoopIndex() as index:
-                return _Static(self.binding, index.meanings).steps(index.loop)
+            case LoopIndex(loop, meanings):
+                bounds = _Static(self.binding, meanings)
+                low, high = bounds.range(loop.start), bounds.range(loop.end)
+                return (low[0], max(low[0], high[1] - 1)) if low and high else None
             case Variable() as variable:
                 value = constant_integer(self.binding, variable)
             case Size(size):
                 value = self.binding.sizes.get(size)
         return None if value is None else (value, value)
 
-    def steps(self, loop: s.Loop) -> Range | None:
-        """The values of a loop's index."""
-        low, high = self.range(loop.start), self.range(loop.end)
-        return (low[0], max(low[0], high[1] - 1)) if low and high else None
+
 
     def _quotients(self, expr: s.Binary, a: Range, b: Range) -> Range | None:
         """The range of `/` and `%`: of loop indices `/` floors; of values known at build it is exact."""

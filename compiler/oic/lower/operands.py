@@ -172,7 +172,7 @@ def _place(f: Builder, variable: Variable, size: Dim, index: s.Index) -> tuple[D
     if f.reached(value)[1] >= dims.maximum(size):
         what = f"this index {f.says_reached(value, 1)}, and the axis has {_at_most(size)}"
         raise refused("index-bound", what, index.span, variable)
-    _check(f, variable, 0, value, size - 1, index.span)
+    check_between(f, 0, value, size - 1, variable.name, index.span)
     return value, None
 
 
@@ -185,8 +185,8 @@ def _slice(f: Builder, variable: Variable, size: Dim, index: s.Slice) -> tuple[D
     if f.reached(end)[1] > most:
         what = f"the end of this slice {f.says_reached(end, 1)}, and the axis has {_at_most(size)}"
         raise refused("index-bound", what, index.span, variable)
-    _check(f, variable, 0, start, end, index.span)
-    _check(f, variable, start, end, size, index.span)
+    check_between(f, 0, start, end, variable.name, index.span)
+    check_between(f, start, end, size, variable.name, index.span)
     return start, f.length(length, most, variable.name, index.span, above=INDEX, trusted=True)
 
 
@@ -197,9 +197,13 @@ def _at_most(size: Dim) -> str:
     return count if isinstance(size, int) else f"at most {count}"
 
 
-def _check(f: Builder, variable: Variable, low: Dim, value: Dim, high: Dim, span: Span) -> None:
-    """A run-time check of low <= value <= high, unless it is known to hold."""
-    if f.nonnegative(value - low) and f.nonnegative(high - value):
+def check_between(f: Builder, low: Dim, value: Dim, high: Dim | None, name: str, span: Span) -> None:
+    """A run-time check of low <= value <= high, without what is known; of integers, refused by the operator, none."""
+    below = not f.nonnegative(value - low)
+    above = high is not None and not f.nonnegative(high - value)
+    if isinstance(value, int) and isinstance(low, int) and (high is None or isinstance(high, int)):
         return
-    first, last = (n if isinstance(n, int) else f.value(n, span) for n in (low, high))
-    f.check(value, first, last, variable.name, span)
+    if below or above:
+        ends = low if below else value, high if above and high is not None else value
+        first, last = (n if isinstance(n, int) else f.value(n, span) for n in ends)
+        f.check(value, first, last, name, span)

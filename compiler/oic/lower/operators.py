@@ -14,7 +14,7 @@ from oic.ir.core import OpError, Unequal, Value
 from oic.ir.dims import Dim
 from oic.lower.builder import POISON, Builder
 from oic.lower.integers import INDEX
-from oic.lower.operands import inserted, literal_operand, operand
+from oic.lower.operands import check_between, inserted, literal_operand, operand
 from oic.lower.settings import lower_keywords
 from oic.operators.base import Operator, by_name, positional
 from oic.operators.shape import Slice
@@ -107,7 +107,7 @@ def _check_slice(f: Builder, call: s.OpCall, fields: dict[str, Any]) -> None:
     if (isinstance(start, int) and start < 0) or (isinstance(length, int) and length < 0):
         return  # refused by the operator
     for low, value, high, name in ((0, start, None, "start"), (start, end, whole, "end")):
-        _check_between(f, low, value, high, name, call.span)
+        check_between(f, low, value, high, name, call.span)
     if not any(isinstance(fields[key], Value) for key in ("start", "end")):
         return
     most = dims.maximum(whole)
@@ -115,16 +115,7 @@ def _check_slice(f: Builder, call: s.OpCall, fields: dict[str, Any]) -> None:
     fields["size"] = (length + (step - 1)) // step
 
 
-def _check_between(f: Builder, low: Dim, value: Dim, high: Dim | None, name: str, span: Span) -> None:
-    """A run-time check of low <= value <= high, without what is known."""
-    below = not f.nonnegative(value - low)
-    above = high is not None and not f.nonnegative(high - value)
-    if isinstance(value, int) and isinstance(low, int) and (high is None or isinstance(high, int)):
-        return  # refused by the operator
-    if below or above:
-        first = f.value(low if below else value)
-        last = f.value(high if above and high is not None else value)
-        f.check(value, first, last, name, span)
+
 
 
 def _build(
