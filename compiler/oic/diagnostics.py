@@ -300,8 +300,8 @@ def listed(words: Sequence[str], last: str) -> str:
 
 
 def count_of(number: int, word: str) -> str:
-    """`1 copy`, `2 copies`: so many of what the word names."""
-    many = word[:-1] + "ies" if word.endswith("y") else word + "s"
+    """`1 copy`, `2 copies`, `2 indices`: so many of what the word names."""
+    many = word[:-1] + "ies" if word.endswith("y") else word[:-2] + "ices" if word.endswith("ex") else word + "s"
     return f"{number:,} {word if number == 1 else many}"
 
 

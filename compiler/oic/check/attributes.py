@@ -78,7 +78,7 @@ def _check_auto_dim(v: Variable, found: s.Attribute, report: DiagnosticCollector
     count, rank = len(found.args), len(v.declaration.dims)
     if v.indices and _known_indices(v, found, report) and count != rank:
         dims = count_of(rank, "dimension")
-        what = f"'@auto_dim' names {count} ind{'ices' if count != 1 else 'ex'} for {dims}"
+        what = f"'@auto_dim' names {count_of(count, 'index')} for {dims}"
         notes, hint = [Note(v.declaration.type_span, dims)], "name one index for every dimension, in order"
         report.error("auto-dim", what, found.span, notes=notes, hint=hint)
 

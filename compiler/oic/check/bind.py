@@ -77,7 +77,13 @@ def _resolve_sizes(binding: Binding, overrides: Mapping[str, int]) -> None:
         binding.report.add(error)
     wrong = {n for n in (*overrides, *given) if n not in binding.sizes}
     binding.broken = wrong | _broken(binding, bool(errors))
-    _check_section(binding, overrides, given)
+    for size in graph.sizes:  # one of the section has the value that the model gives it, if it does
+        own, other = binding.sizes.get(size.name), given.get(size.name)
+        if size.name in overrides or own is None or other is None or own == other:
+            continue
+        assert model is not None
+        what = f"size '{size.name}' is {own} here and {other} in {model.name}"
+        binding.report.error("size-disagrees", what, size.span, hint=f"--set {size.name}=… decides")
 
 
 def _broken(binding: Binding, wrong: bool) -> set[str]:
@@ -114,15 +120,7 @@ def _inferred(binding: Binding) -> dict[str, int]:
     return {name: size for name, (size, _) in found.items() if size > 0}
 
 
-def _check_section(binding: Binding, overrides: Mapping[str, int], given: Mapping[str, int]) -> None:
-    """A size of the `sizes` section has the value that the model gives it, if it does."""
-    for size in binding.graph.sizes:
-        own, other = binding.sizes.get(size.name), given.get(size.name)
-        if size.name in overrides or own is None or other is None or own == other:
-            continue
-        assert binding.model is not None
-        what = f"size '{size.name}' is {own} here and {other} in {binding.model.name}"
-        binding.report.error("size-disagrees", what, size.span, hint=f"--set {size.name}=… decides")
+
 
 
 def _find_extents(binding: Binding) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Container
 from oic.check.report import DiagnosticCollector
 from oic.check.sizes import known_value
 from oic.check.symbols import Variable
+from oic.diagnostics import count_of
 from oic.syntax import tree as s
 
 _MANY = {1: "one", 2: "two", 3: "three"}
@@ -158,7 +159,7 @@ def _too_many(
     if mode != "reset" and extra == 1:
         free = next(n for n in ("j", "k", "m", "n", "p", "q", "r") if n not in found.indices)
         hint += f", or declare {found.name}({', '.join([*found.indices, free])})"
-    what = f"{'table ' if table else ''}'{found.name}' has {_indices(allowed)}, but {given} are given"
+    what = f"{'table ' if table else ''}'{found.name}' has {count_of(allowed, 'index')}, but {given} are given"
     label = f"{_MANY.get(extra, extra)} {indices} too many"
     report.error("table-rank", what, access.span, label, about=found, hint=hint)
 
@@ -172,13 +173,12 @@ def _missing(access: s.Access, found: Variable, given: int, mode: str, report: D
         report.error("brackets", what, access.span, about=found, hint=hint)
         return
     are = "is" if given < 2 else "are"
-    what = f"'{found.name}' has {_indices(tables)}, but {given or 'none'} {are} given"
+    what = f"'{found.name}' has {count_of(tables, 'index')}, but {given or 'none'} {are} given"
     label = "a write gives every index" if mode == "write" else "a member is named by every index"
     report.error("table-rank", what, access.span, label, about=found)
 
 
-def _indices(count: int) -> str:
-    return f"{count} index" if count == 1 else f"{count} indices"
+
 
 
 def _negative(expr: s.Expr) -> bool:

@@ -166,8 +166,11 @@ def check_data(binding: Binding, variable: Variable) -> None:
             message = f"'{tensor}' is {list(info.shape)} in {binding.model.name}, not [{shown}]"
             _refuse_data(binding, variable, "model-shape", variable.declaration.type_span, message)
             return
-    if variable.members:
-        _check_holes(binding, variable)
+    if variable.members and math.prod(variable.counts) - len(variable.members) > MOST_HOLES:
+        # Members lie side by side; missing members are zeros, which no index that passes the checks selects.
+        reach = [n - 1 for n in variable.counts]
+        message = f"the members of '{variable.name}' reach {reach}, with most missing"
+        _refuse_data(binding, variable, "missing-member", variable.declaration.head_span, message)
     if variable.scalar is not None:
         _check_scalar(binding, variable)
 
@@ -196,12 +199,7 @@ def _refuse_data(binding: Binding, variable: Variable, slug: str, span: Span, me
     variable.data, variable.members, variable.scalar, variable.init = None, {}, None, 0
 
 
-def _check_holes(binding: Binding, variable: Variable) -> None:
-    """Members lie side by side; missing members are zeros, which no index that passes the checks selects."""
-    if math.prod(variable.counts) - len(variable.members) > MOST_HOLES:
-        reach = [n - 1 for n in variable.counts]
-        message = f"the members of '{variable.name}' reach {reach}, with most missing"
-        _refuse_data(binding, variable, "missing-member", variable.declaration.head_span, message)
+
 
 
 def _check_scalar(binding: Binding, variable: Variable) -> None:

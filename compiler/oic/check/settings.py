@@ -29,9 +29,7 @@ def check_fetch(resolved: Resolved, fetch: Collection[str] | None) -> list[Diagn
     """Errors for outputs that are asked for (`--fetch`) and are no volatile variables."""
     found, variables = [], resolved.symbols.variables
     outputs = [name for name, variable in variables.items() if variable.kind == "volatile"]
-    for name in fetch or ():
-        if name in outputs:
-            continue
+    for name in (name for name in fetch or () if name not in outputs):
         other = variables.get(name)
         notes = (Note(other.declaration.name_span, f"it is {other.kind}"),) if other else ()
         hint = None if other else did_you_mean(name, outputs)
