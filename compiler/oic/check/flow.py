@@ -119,8 +119,8 @@ def _check_recursion(flow: Flow, report: DiagnosticCollector) -> None:
 
 
 def _check_dep(body: list[s.SourceStatement], report: DiagnosticCollector) -> None:
-    """Both sides of a `dep` match a statement of its block."""
-    places = [(_kind(statement), at) for at, statement in enumerate(body)]
+    """Both sides of a `dep` match a statement of its block, by its operator's name or the word it starts with."""
+    places = [(x.name if isinstance(x, s.OpCall) else x.word, at) for at, x in enumerate(body)]
     last, first = dict(places), dict(reversed(places))
     for at, statement in enumerate(body):
         if not isinstance(statement, s.Dep):
@@ -137,6 +137,4 @@ def _check_dep(body: list[s.SourceStatement], report: DiagnosticCollector) -> No
                 report.error("dep-no-match", what, name.span)
 
 
-def _kind(statement: s.SourceStatement) -> str:
-    """What `dep` calls a statement: its operator's name, or the word it starts with."""
-    return statement.name if isinstance(statement, s.OpCall) else statement.word
+

@@ -37,15 +37,13 @@ def check_operand(access: s.Access, found: Variable, taken: Container[str], repo
 
 def check_target(access: s.Access, found: Variable, part: bool, report: DiagnosticCollector) -> None:
     """A variable that is written as a whole, or in part: volatile, or a temporary."""
-    hint = None
     if not found.local:
-        if found.kind == "persistent":
-            hint = f"compute into a temporary 't', then 'cache.write t >> {access.span.text};'"
+        cure = f"compute into a temporary 't', then 'cache.write t >> {access.span.text};'"
+        hint = cure if found.kind == "persistent" else None
         what = f"{found.kind} variable '{found.name}' cannot be written here"
         report.error("write-kind", what, access.span, about=found, hint=hint)
     elif found.indexed or (access.indices is not None and not part):
-        if not found.indexed:
-            hint = f"write a temporary, then 'transfer t >> {access.span.text};'"
+        hint = None if found.indexed else f"write a temporary, then 'transfer t >> {access.span.text};'"
         what = f"only whole variables can be written here, and '{access.span.text}' is none"
         report.error("element-write", what, access.span, about=found, hint=hint)
 

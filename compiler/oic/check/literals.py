@@ -23,7 +23,7 @@ def literal_problem(value: s.Literal, dtype: dtypes.DType) -> tuple[str, str, st
         case s.Int(number), "bool" | "int" | "uint" | "bitset" | "ternary":
             return None if dtype.low <= number <= dtype.high else _out_of_range(written, dtype)
         case s.Float(number), "int" | "uint" | "bitset" | "ternary":
-            fix = f"write {int(number)}" if _whole(number) else None
+            fix = f"write {int(number)}" if abs(number) < 1e18 and number == int(number) else None
             return "kind", f"{dtype} takes an integer literal, not the float {written}", fix
     wanted = {"float": "a float", "bool": "true or false"}.get(dtype.kind, "an integer")
     return "kind", f"{dtype} takes {wanted}, not {written}", None
@@ -41,5 +41,4 @@ def _out_of_range(written: str, dtype: dtypes.DType) -> tuple[str, str, None]:
     return "range", f"{written} is out of the range of {dtype}{limits}", None
 
 
-def _whole(number: float) -> bool:
-    return abs(number) < 1e18 and number == int(number)
+

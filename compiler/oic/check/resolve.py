@@ -146,6 +146,7 @@ class Resolver:
             self._statement(statement, scope)
 
     def _statement(self, statement: s.SourceStatement, scope: Scope) -> None:
+        """The names in a statement; `return`, `barrier` and `dep` have none that are looked up."""
         match statement:
             case s.Assign(declaration):
                 self._assign(declaration, scope)
@@ -174,8 +175,6 @@ class Resolver:
                 self._cache(statement.word, target, scope)
             case s.CacheReset(target):
                 self._cache(statement.word, target, scope)
-            case s.Return() | s.Barrier() | s.Dep():
-                pass
 
     # ------------------------------------------------------------ control
 

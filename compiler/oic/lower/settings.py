@@ -41,9 +41,8 @@ def lower_keywords(
 ) -> dict[str, Any]:
     """Optional operands and settings by name; `where` learns their spans.  Raises Refused."""
     fields: dict[str, Any] = {}
-    first = next(iter(operands.values()), None)
+    first, failed = next(iter(operands.values()), None), False
     dtype = first.dtype if isinstance(first, Value) else None
-    failed = False
     for keyword in call.keywords:
         key = from_source(cls, keyword.key)
         where[key] = keyword.span
