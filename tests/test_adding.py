@@ -524,7 +524,7 @@ def test_an_element_type_is_a_row_a_name_and_a_block_of_c(tmp_path: Path) -> Non
     """In a copy of the product: cast, computed with, multiplied as weights, kept in a table, saved and loaded."""
     copied(tmp_path)
     inserted(tmp_path / "compiler" / "oic" / "dtypes.py", "f16 = ", ROW)
-    inserted(tmp_path / "compiler" / "oic" / "dtypes.py", "        *(f8, f16, bf16, f32, f64),", "        f8e4,\n")
+    inserted(tmp_path / "compiler" / "oic" / "dtypes.py", "    f8, f16, bf16, f32, f64,", "    f8e4,\n")
     inserted(tmp_path / "runtime_c" / "oic.h", "typedef uint16_t oic_f16;", NAME)
     inserted(tmp_path / "runtime_c" / "num.h", "/* ------------------------------------------------------------ f16", BLOCK)
     run_in(tmp_path, USED)
