@@ -21,7 +21,7 @@ from oic.ir.grouping import by_key
 from oic.ir.module import Buffer, Module, Plan
 from oic.ir.types import StateType
 from oic.memory.layout import arena_bytes
-from oic.memory.map import KINDS, MemoryMap, Order, Placed, growing
+from oic.memory.map import KINDS, MemoryMap, Order, Placed, PositionRange, growing
 from oic.toolchain.code_metrics import Figures, beside
 
 WIDTH, HEIGHT = 900, 340  # of a drawing without its margins, in pixels
@@ -178,7 +178,7 @@ def _arena(plan: Plan, order: Order, own: list[Buffer], found: MemoryMap, source
         tall = max(1.5, buffer.nbytes / nbytes * height)
         boxes += _lifetimes(buffer, found, across, low - tall, tall, source)
     bound = plan.lower_bound.get(symbol, 0)
-    depths = [sum(around.end >= span.end for around in order.spans[:at]) for at, span in enumerate(order.spans)]
+    depths = _depths(order.spans)
     spans = [
         Rectangle(across(s.start), top + height + 4 + depth * LABEL, across(s.end + 1) - across(s.start), LABEL - 3,
                   "span", f"{s.kind} {s.name}\nline {s.line}", f"{s.kind} {s.name} (line {s.line})")
@@ -228,6 +228,17 @@ def _where(line: int, source: Source | None) -> str:
     if not line:
         return ""
     return f"\nline {line}: {cut(source.line(line).strip(), 90, 87)}" if source is not None else f"\nline {line}"
+
+
+def _depths(spans: Sequence[PositionRange]) -> list[int]:
+    """How many loops and branches are around each, of which those around it come before it."""
+    found, around = list[int](), list[PositionRange]()
+    for span in spans:
+        while around and around[-1].end < span.end:
+            around.pop()
+        found.append(len(around))
+        around.append(span)
+    return found
 
 
 def _lines(order: Order, across: Across, y: float) -> list[tuple[float, float, int]]:
