@@ -181,8 +181,8 @@ def test_build(oic: Oic) -> None:
 def test_build_warns_in_json_of_what_it_warns_of_in_text(oic: Oic) -> None:
     """What the graph tells, and what only a built program tells: work that is the same in every step."""
     Path("w.oi").write_text(
-        "dynamic { x: f32[2048]; } constant { c: f32[2048]; } volatile { y: f32[2048]; }"
-        " block entry { assign e: f32[2048]; op exp(c) >> e; op add(x, e) >> y; return; }"
+        "dynamic { x: f32[131072]; } constant { c: i8[131072]; s: f32; } volatile { y: f32[131072]; }"
+        " block entry { assign e: f32[131072]; op dequantize(c, s, to=f32) >> e; op add(x, e) >> y; return; }"
     )
     told = re.findall(r"^warning\[(.*?)\]", oic("build", "w.oi", "--no-compile").err, re.MULTILINE)
     found = oic("build", "w.oi", "--no-compile", "--json").json["diagnostics"]

@@ -321,7 +321,7 @@ def _step(number: int, module: Module, files: Files, entry: Any) -> str:
     name, unit = files.name, files.unit
     zones = _zones(_arena_gaps(module, face.symbol, unit.arena_bytes))
     lines = [f"static const zone arena_zones[] = {{{zones}}};",
-             f"{entry.inputs.name} in = {{0}};", f"{entry.outputs.name} out = {{0}};", "int64_t n;"]  # fmt: skip
+             f"{entry.names.inputs} in = {{0}};", f"{entry.names.outputs} out = {{0}};", "int64_t n;"]  # fmt: skip
     for _, member in face.extents:
         lines += ["take(&n, sizeof n);", f"in.{member} = (ptrdiff_t)n;"]
     for i, given in enumerate(face.inputs):
