@@ -282,7 +282,7 @@ void run{number}(void)
 
 def _truncated(files: Files) -> str:
     """Positions taken back, of a graph that can."""
-    if files.model.truncated is None:
+    if not files.model.truncated:
         return ""
     return f"""\
         case -5: {{
