@@ -5,8 +5,7 @@ from __future__ import annotations
 from oic.diagnostics import fail
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.family import FamilyGraph, Request
-from oic.importers.graph_template import graph_of
-from oic.importers.text import number
+from oic.importers.graph_template import graph_of, number
 
 RWKV = "rwkv5"
 SIGNS = (("emb.weight", "blocks.0.att.time_faaaa", "blocks.0.att.time_mix_g"),)

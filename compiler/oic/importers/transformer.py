@@ -5,15 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 
 from oic.diagnostics import fail
-from oic.importers.batch_graph import BatchGraph
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Decoder
-from oic.importers.decoder_graph import CACHES, DecoderGraph
+from oic.importers.decoder_graph import CACHES, decoder_text
 from oic.importers.encoder_decoder import EncoderDecoder
-from oic.importers.encoder_decoder_graph import EncoderDecoderGraph
 from oic.importers.family import FamilyGraph, Request
-from oic.importers.writer import ACTIVATIONS
+from oic.importers.graph_template import text_of
+from oic.importers.writer import Writer
 
+ACTIVATIONS = {
+    **dict.fromkeys(("gelu", "gelu_python"), 'op gelu({0}, approx="erf") >> {0};'),
+    **dict.fromkeys(
+        ("gelu_new", "gelu_accurate", "gelu_fast", "gelu_pytorch_tanh"), 'op gelu({0}, approx="tanh") >> {0};'
+    ),
+    "quick_gelu": "op mul({0}, 1.702) >> {0};\nop silu({0}) >> {0};\nop div({0}, 1.702) >> {0};",
+    **dict.fromkeys(("silu", "swish"), "op silu({0}) >> {0};"),
+    "relu2": "op relu({0}) >> {0};\nop mul({0}, {0}) >> {0};",
+    **{name: f"op {name}({{0}}) >> {{0}};" for name in ("relu", "tanh", "sigmoid", "softplus")},
+    "linear": "",
+}
+"""Activations by the names that configurations use, as statements on a variable."""
 POSITIONS = "learned_positions"
 """Metadata of an imported model: tokens that it has positions for, where these are a table."""
 MOST_TOKENS = (1 << 31) - 1
@@ -46,17 +57,17 @@ def transformer_program(c: Checkpoint, model: Decoder | EncoderDecoder, buffers:
         raise fail("import-config", f"a batch of {request.batch}: 1 or more")
     if request.cache not in CACHES:
         raise fail("import-config", f"a cache of '{request.cache}': {', '.join(CACHES)}")
-    graph: DecoderGraph | EncoderDecoderGraph
+    model = replace(model, context=room)
     if isinstance(model, Decoder):
-        kind = DecoderGraph if request.batch is None else BatchGraph
-        graph = kind(c=c, request=request, layers=len(model.layers), model=replace(model, context=room))
+        w = Writer(c=c, layers=len(model.layers))
+        text = decoder_text(w, model, request, activations=ACTIVATIONS)
     else:
         request.wide(c, "caches of f32 alone")
-        e = model.encoder
-        graph = EncoderDecoderGraph(c=c, request=request, layers=e.layers, model=replace(model, context=room), stack=e)
-    text = graph.text(request.name or c.family)
+        w = Writer(c=c, layers=model.encoder.layers)
+        other = replace(w, layers=model.decoder.layers)
+        text = text_of("encoder_decoder", w, request, m=model, decoder_w=other, activations=ACTIVATIONS)
     metadata = {key: c.value(key) for key in ENDS if c.has(key) and c.value(key) != c.model.metadata.get(key)}
     return FamilyGraph(
-        text, model.features(), graph.weights, f"{buffers}|{HEAD_COPY}" if model.head is None else buffers,
-        graph.extra, room, metadata | ({} if most is None else {POSITIONS: most}),
+        text, model.features(), w.weights, f"{buffers}|{HEAD_COPY}" if model.head is None else buffers,
+        w.extra, room, metadata | ({} if most is None else {POSITIONS: most}),
     )  # fmt: skip
