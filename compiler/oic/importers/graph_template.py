@@ -1,4 +1,4 @@
-"""Graphs by templates, templates/NAME.oi.j2: of a family, but for sizes and element types, or of a kind of transformer."""
+"""Graphs by templates, templates/NAME.oi.j2: of a family, but for sizes and element types; of a kind of transformer."""
 
 from __future__ import annotations
 

@@ -122,9 +122,7 @@ def _candidates(f: Builder, loop: s.Loop) -> list[EnvKey]:
     return [*flag, *(v for v in assigned(f.instance, loop.body) if f.is_visible(v))]
 
 
-def _lower_body(
-    f: Builder, loop: s.Loop, ends: tuple[Dim, Dim], least: Least, iteration: LowerTurn
-) -> Attempt:
+def _lower_body(f: Builder, loop: s.Loop, ends: tuple[Dim, Dim], least: Least, iteration: LowerTurn) -> Attempt:
     body = Block()
     index = body.argument(INDEX, loop.index.name)
     carried = _carried(f, loop, body, least)
@@ -196,9 +194,7 @@ def _grown(carried: list[Carried], least: Least) -> Least | None:
 # ---------------------------------------------------------------- the loop made
 
 
-def _finish(
-    f: Builder, loop: s.Loop, bounds: tuple[Value, Value], made: Attempt, before: Env, *, runs: bool
-) -> None:
+def _finish(f: Builder, loop: s.Loop, bounds: tuple[Value, Value], made: Attempt, before: Env, *, runs: bool) -> None:
     """Emit the loop and let the variables hold its results.
 
     before   what they hold before the loop

@@ -71,8 +71,6 @@ def parse(file: ModelFile, offset: int, count: int, field: str) -> dict[str, Any
         raise file.bad("model-field", field, place, f"not JSON: {error.msg.lower()}") from None
     except RecursionError:
         raise file.bad("model-field", field, offset, "nested too deeply") from None
-    except ValueError as error:  # an integer of thousands of digits
-        raise file.bad("model-field", field, offset, f"not JSON: {error}") from None
     if not isinstance(value, dict):
         raise file.bad("model-field", field, offset, "not a JSON object")
     return value

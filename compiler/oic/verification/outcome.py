@@ -78,16 +78,9 @@ class Report:
 
 
 def verify(
-    source: str | Path | Generator,
-    against: str | Path,
-    *,
-    prompts: Sequence[str | Sequence[int]] = (),
-    count: int = 16,
-    random: int = 4,
-    seed: int = 0,
-    within: float = TOLERANCE,
-    save: str | Path | None = None,
-) -> Report:
+    source: str | Path | Generator, against: str | Path, *, prompts: Sequence[str | Sequence[int]] = (),
+    count: int = 16, random: int = 4, seed: int = 0, within: float = TOLERANCE, save: str | Path | None = None,
+) -> Report:  # fmt: skip
     """Compare a checkpoint or an imported folder, compiled, with the original.
 
     source    or a Generator, with settings of its own, which stays open
