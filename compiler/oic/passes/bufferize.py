@@ -13,8 +13,11 @@ instead.  Offsets come later (`plan_memory`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from oic.ir.control import Func
 from oic.ir.core import Block, Op, Place, Value, is_index
+from oic.ir.grouping import reach
 from oic.ir.liveness import tensors
 from oic.ir.module import Module
 from oic.ir.state import Constant, StateEntry, StateLoad
@@ -110,16 +113,12 @@ class _Order:
     def before(self, op: Op, new: EntryOp, sharing: Sharing) -> None:
         """Put an entry just before an op, and before it the arithmetic of its place that comes only later."""
         at = self.places[op]
-        late: set[Op] = set()
-        waiting = list(new.offsets)
-        while waiting:
-            made = waiting.pop().op
-            if made is None or made in late or self.places.get(made, at) < at:
-                continue
-            if made in self.places and movable(made, sharing.ranges):
-                late.add(made)
-                waiting += [v for v in made.operands if is_index(v)]
-        for moved in [*sorted(late, key=self.places.__getitem__), new]:
+
+        def late(later: Op) -> Iterator[Op]:
+            makers = (v.op for v in later.operands if is_index(v) and v.op in self.places)
+            return (made for made in makers if self.places[made] >= at and movable(made, sharing.ranges))
+
+        for moved in [*sorted(reach(late(new), late), key=self.places.__getitem__), new]:
             self.added += 1
             self.places[moved] = (at[0] - 1, self.added)
 

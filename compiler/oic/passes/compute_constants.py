@@ -12,7 +12,7 @@ if these are no larger than what they are made of.  What is made of the same mem
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
@@ -21,6 +21,7 @@ import numpy as np
 from oic.dtypes import Array
 from oic.ir.control import Func, Return
 from oic.ir.core import Block, Op, Value, clone_op
+from oic.ir.grouping import reach
 from oic.ir.index import IndexConst
 from oic.ir.module import Module
 from oic.ir.state import Constant, ConstantSelect, Splat
@@ -125,14 +126,11 @@ def _is_small(op: Operator, made: _Made) -> bool:
 
 def _behind(ops: Iterable[Op], made: _Made) -> set[Op]:
     """These, and the constants, splats and operators that they are made of."""
-    left = list(ops)
-    found = set(left)
-    while left:
-        before = [v.op for v in left.pop().operands if v.op]
-        new = {o for o in before if o in made or isinstance(o, Constant)} - found
-        found |= new
-        left += new
-    return found
+
+    def before(op: Op) -> Iterator[Op]:
+        return (v.op for v in op.operands if v.op and (v.op in made or isinstance(v.op, Constant)))
+
+    return set(reach(ops, before))
 
 
 def _uniform(op: Operator, made: _Made, data: Array) -> Splat | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -19,6 +20,7 @@ from oic.ir import dims, index
 from oic.ir.control import Barrier, Cond, For, Parallel
 from oic.ir.core import Block, Op, Value, clone_op, sizes_used
 from oic.ir.dims import Atom, Dim, Extent, Quotient
+from oic.ir.grouping import reach
 from oic.ir.ranges import Ranges, linear
 from oic.ir.state import State, StateGet, StateLoad, StateSet
 from oic.ir.types import IndexType, StateType
@@ -65,7 +67,6 @@ class EarlyValues:
         self.gone: dict[Op, dict[Value, Value]] = {}
         self.copies: dict[Value, Value] = {}
         self.same: dict[Value, Value] = {}
-        self._settled: dict[Value, Value] | None = None
         self.start_of_check()
         self.written = state_writers(body)
         self.ranges = Ranges()
@@ -79,19 +80,14 @@ class EarlyValues:
 
     def start_of_check(self) -> None:
         """What has been copied so far is settled."""
-        self._settled, self._before = None, len(self.copies)
+        self._before = len(self.copies)
+        self.__dict__.pop("settled", None)
         self.outer: list[Op] = []
 
-    @property
+    @cached_property
     def settled(self) -> dict[Value, Value]:
         """Made when first asked for: few checks need it, and there may be thousands of both."""
-        if self._settled is None:
-            self._settled = dict(islice(self.copies.items(), self._before))
-        return self._settled
-
-    @settled.setter
-    def settled(self, copies: dict[Value, Value]) -> None:
-        self._settled = copies
+        return dict(islice(self.copies.items(), self._before))
 
     def attempt(self, make: Callable[..., list[Op]], *args: object) -> list[Op] | None:
         """The ops that are made; None if something they need cannot be had.  Their copies are theirs alone."""
@@ -175,17 +171,12 @@ class EarlyValues:
 
     def depends(self, value: Value, other: Value) -> bool:
         """The value is computed from the other."""
-        seen: set[Value] = set()
-        waiting = [value]
-        while waiting:
-            at = waiting.pop()
-            if at is other:
-                return True
-            if at not in seen and at.op is not None:
-                waiting += at.op.operands
-                waiting += [v for _, v in self.unknown(at.op.size)] if isinstance(at.op, index.IndexSize) else []
-            seen.add(at)
-        return False
+
+        def sources(at: Value) -> list[Value]:
+            bound = self.unknown(at.op.size) if isinstance(at.op, index.IndexSize) else []
+            return [*(at.op.operands if at.op is not None else ()), *(v for _, v in bound)]
+
+        return any(at is other for at in reach([value], sources))
 
     def invariant(self, value: Value) -> Value:
         """A value that is the same in every iteration, computed once before the loops of checks."""

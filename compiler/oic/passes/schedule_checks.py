@@ -12,11 +12,12 @@ check of computed data all others stay.  What is stored can then be computed in 
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
 
 from oic.ir.control import Barrier, CheckIterations, Parallel
-from oic.ir.core import Block, Op, sizes_used
+from oic.ir.core import Op, sizes_used
 from oic.ir.dims import Extent
+from oic.ir.grouping import reach
 from oic.ir.index import ExtentBind, IndexLoad, IndexOp
 from oic.ir.module import Module
 from oic.ir.ranges import Ranges, may_refuse
@@ -27,20 +28,16 @@ def schedule_checks(module: Module) -> None:
     """Move the checks of every block."""
     ranges = Ranges()  # ops are moved, not changed
     for block in module.blocks():
-        _block(block, ranges)
-
-
-def _block(block: Block, ranges: Ranges) -> None:
-    ops: list[Op] = []
-    stretch: list[Op] = []
-    for op in block.ops:
-        effect = (op.writes or op.regions) and op.touched("write")
-        if effect or op.terminator or isinstance(op, (Barrier, Parallel)):
-            ops += [*_checks_first(stretch, ranges), op]
-            stretch = []
-        else:
-            stretch.append(op)
-    block.set_ops([*ops, *stretch])
+        ops: list[Op] = []
+        stretch: list[Op] = []
+        for op in block.ops:
+            effect = (op.writes or op.regions) and op.touched("write")
+            if effect or op.terminator or isinstance(op, (Barrier, Parallel)):
+                ops += [*_checks_first(stretch, ranges), op]
+                stretch = []
+            else:
+                stretch.append(op)
+        block.set_ops([*ops, *stretch])
 
 
 def _checks_first(stretch: list[Op], ranges: Ranges) -> list[Op]:
@@ -60,18 +57,13 @@ def _checks_first(stretch: list[Op], ranges: Ranges) -> list[Op]:
 
 def _needed(op: Op, own: Container[Op], binds: Mapping[Extent, Op], front: Container[Op]) -> set[Op]:
     """The op and all it needs of the same stretch, but for what is in front already."""
-    found: set[Op] = set()
-    waiting = [op]
-    while waiting:
-        at = waiting.pop()
-        if at in found:
-            continue
-        found.add(at)
-        inside = list(at.walk())
-        uses = [v for inner in inside for v in inner.operands]
-        makers = [v.op for v in uses] + [binds[e] for inner in inside for e in sizes_used(inner) if e in binds]
-        waiting += [m for m in makers if m is not None and m in own and m not in front]
-    return found
+
+    def makers(at: Op) -> Iterator[Op]:
+        for inner in at.walk():
+            found = [*(v.op for v in inner.operands), *(binds[e] for e in sizes_used(inner) if e in binds)]
+            yield from (m for m in found if m is not None and m in own and m not in front)
+
+    return set(reach([op], makers))
 
 
 def _is_light(op: Op, ranges: Ranges) -> bool:
