@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 from heapq import merge
-from itertools import chain
 from operator import itemgetter
 from typing import Generic, TypeVar
 
@@ -29,13 +28,8 @@ class Intervals(Generic[Item]):
         self._count += 1
         insort(self._classes.setdefault(max(0, last - first).bit_length(), []), row)
 
-    def meeting(self, first: int, last: int) -> list[Item]:
-        """The items that are needed at a position from `first` to `last`, in the order of addition."""
-        found = sorted(chain.from_iterable(self._near(first, last)), key=itemgetter(1))
-        return [item for *_, item in found]
-
-    def in_order(self, first: int, last: int) -> Iterator[Item]:
-        """The same by their first positions, each looked for when it is asked for."""
+    def meeting(self, first: int, last: int) -> Iterator[Item]:
+        """The items needed at a position from `first` to `last`, by their first positions; looked for as asked for."""
         return (item for *_, item in merge(*self._near(first, last)))
 
     def _near(self, first: int, last: int) -> Iterator[Iterator[tuple[int, int, int, Item]]]:

@@ -73,7 +73,7 @@ class BufferGroup:
         for i, (first, last) in enumerate(zip(self.first, self.last, strict=True)):
             lives.add(first, last, i)
         few = [count * FEW < len(self.count) for count in self.count]
-        return [lives.meeting(self.first[i], self.last[i]) if few[i] else [] for i in range(len(few))]
+        return [list(lives.meeting(self.first[i], self.last[i])) if few[i] else [] for i in range(len(few))]
 
     @cached_property
     def meets(self) -> list[bytes]:

@@ -139,7 +139,7 @@ class Sharing:
             return "there is a barrier before the store" if barred else refused(op)
         if isinstance(store, Insert):
             return self._why_no_part(store, first, until)
-        around = (accesses.in_order(first, until) for accesses in self.accesses[store.state].around(box))
+        around = (accesses.meeting(first, until) for accesses in self.accesses[store.state].around(box))
         for op in merge(*around, key=self.live.start.__getitem__):
             own = isinstance(op, StateLoad) and (op.result is value or op.result in storage.values)
             if op is not store and not own and self._meets(op, value, box, (first, last, until)):
