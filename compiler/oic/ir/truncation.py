@@ -54,31 +54,23 @@ def truncation(module: Module) -> Truncation:
 
 def _rules(module: Module) -> Iterator[_Rule]:
     """Integers that are counted up, with the tables whose positions are made of them."""
-    shared = _Shared(module)
-    for op in module.states():
-        plain = op.type.plain and op.type.shape == () and op.type.dtype in INT and op.type.dtype is not u64
-        if plain and any(isinstance(user, state.CacheStep) for user in op.result.users):
-            if op.result in shared.tables:
-                yield _Rule(module, op, shared)
-
-
-class _Shared:
-    """What is found once for all counters: what is touched, ranges, and the tables that are written at each."""
-
-    def __init__(self, module: Module) -> None:
-        self.touched = {op.result for op in module.keeps_touched()}
-        self.ranges = Ranges(module.all_ops())
-        self.tables: dict[Value, dict[Value, int]] = {}  # and along which index
-        for op in module.all_ops():
-            if not isinstance(op, (state.CacheWrite, state.CacheStep)) or not op.indices:
-                continue
-            axes: dict[Value, int] = {}
-            for axis, position in enumerate(_positions(op)):
-                for atom in self.ranges.linear(position[0]):
-                    if (counter := _counter_of(atom)) is not None:
-                        axes.setdefault(counter, axis)
-            for counter, axis in axes.items():
-                self.tables.setdefault(counter, {})[op.table] = axis
+    touched, ranges = {op.result for op in module.keeps_touched()}, Ranges(module.all_ops())
+    tables: dict[Value, dict[Value, int]] = {}  # that are written at each integer, and along which index
+    for op in module.all_ops():
+        if not isinstance(op, (state.CacheWrite, state.CacheStep)) or not op.indices:
+            continue
+        axes: dict[Value, int] = {}
+        for axis, position in enumerate(_positions(op)):
+            for atom in ranges.linear(position[0]):
+                if (counter := _counter_of(atom)) is not None:
+                    axes.setdefault(counter, axis)
+        for counter, axis in axes.items():
+            tables.setdefault(counter, {})[op.table] = axis
+    for integer in module.states():
+        type_, value = integer.type, integer.result
+        counts = type_.plain and type_.shape == () and type_.dtype in INT and type_.dtype is not u64
+        if counts and value in tables and any(isinstance(user, state.CacheStep) for user in value.users):
+            yield _Rule(module, integer, touched, ranges, tables[value])
 
 
 @dataclass
@@ -86,13 +78,11 @@ class _Access:
     """An access of a table of positions, relative to where the counter stood before the advance around it.
 
     sure    it runs whatever the data are, as often as the loops around it have iterations
-    others  the positions beside the one counted
     """
 
     op: TableAccess
     at: Sides
     sure: bool
-    others: list[tuple[Value, ...]]
 
 
 @dataclass
@@ -111,9 +101,11 @@ class _Advance:
 class _Rule:
     """A counter, the tables whose entries are those of positions, and what functions do with both."""
 
-    def __init__(self, module: Module, counter: state.State, shared: _Shared) -> None:
+    def __init__(
+        self, module: Module, counter: state.State, touched: set[Value], ranges: Ranges, tables: dict[Value, int]
+    ) -> None:
         self.module, self.counter = module, counter
-        self.touched, self.ranges, self.tables = shared.touched, shared.ranges, shared.tables[counter.result]
+        self.touched, self.ranges, self.tables = touched, ranges, tables
         self.group = {counter.result, *self.tables}
         self.written: dict[Value, list[str]] = {}  # of each table, what every advance writes
         self.raises: list[_Access] = []  # reads that may raise a count
@@ -222,10 +214,9 @@ class _Rule:
     def _access(self, now: _Advance, op: TableAccess, *, sure: bool) -> None:
         """Where a write begins and ends, and a read that may raise a count of the table's."""
         axis, positions = self.tables[op.table], _positions(op)
-        others = _beside(op, axis)
         if isinstance(op, state.CacheRead) and axis not in _raised(op):
             if _raised(op):
-                now.accesses.append(_Access(op, ({}, {}), sure, others))
+                now.accesses.append(_Access(op, ({}, {}), sure))
             return
         start = self._relative(now, positions[axis][0])
         end = self._relative(now, positions[axis][-1])
@@ -235,7 +226,7 @@ class _Rule:
             raise _RefusalError(f"entries of '{op.table.symbol}' are {how} where '{name}' does not say")
         if len(positions[axis]) == 1:
             end = added(end, {None: 1}, 1)
-        now.accesses.append(_Access(op, (start, end), sure, others))
+        now.accesses.append(_Access(op, (start, end), sure))
 
     def _relative(self, now: _Advance, value: Value) -> LinearForm | None:
         """A position as a distance from where the advance begins; None where it is no such distance."""
@@ -270,21 +261,24 @@ class _Rule:
 
     def _check_alike(self, table: Value, accesses: list[_Access]) -> None:
         """Every advance writes the same entries of a counted table for each position."""
-        writes = [a for a in accesses if not isinstance(a.op, state.CacheRead)]
-        boxes = sorted(str([list(map(self.ranges.of, p)) for p in a.others]) for a in writes)
-        static = all(self._is_static(p) for a in writes for p in a.others)
+        writes = [self._beside(a.op) for a in accesses if not isinstance(a.op, state.CacheRead)]
+        boxes = sorted(str([list(map(self.ranges.of, p)) for p in others]) for others in writes)
+        static = all(self._is_static(p) for others in writes for p in others)
         if self.written.setdefault(table, boxes) != boxes or not boxes or not static:
             raise _RefusalError(_unlike(table.symbol))
 
     def _check_raise(self, read: _Access) -> None:
         """A read raises no count beyond what writes do."""
         table = read.op.table
-        writers = (op for op in table.users if isinstance(op, (state.CacheWrite, state.CacheStep)))
-        writes = [_beside(op, self.tables[table]) for op in writers]
-        for i, position in enumerate(read.others):
+        writes = [self._beside(op) for op in table.users if isinstance(op, (state.CacheWrite, state.CacheStep))]
+        for i, position in enumerate(self._beside(read.op)):
             reach = max(self.ranges.of(p[i][-1])[1] + (len(p[i]) == 1) for p in writes)
             if len(position) == 1 and self.ranges.of(position[0])[1] >= reach:
                 raise _RefusalError(f"a read may raise a count of '{table.symbol}'")
+
+    def _beside(self, op: TableAccess) -> list[tuple[Value, ...]]:
+        """The positions beside the one counted."""
+        return [position for axis, position in enumerate(_positions(op)) if axis != self.tables[op.table]]
 
     def _is_static(self, position: tuple[Value, ...]) -> bool:
         """Integers known at build, or indices of loops between such."""
@@ -317,11 +311,6 @@ def _counter_of(atom: object) -> Value | None:
 def _positions(op: TableAccess) -> list[tuple[Value, ...]]:
     form = "i" * len(op.indices) if isinstance(op, state.CacheStep) else op.form
     return state.CacheOp.positions(form, op.indices)
-
-
-def _beside(op: TableAccess, axis: int) -> list[tuple[Value, ...]]:
-    """The positions beside one."""
-    return [position for i, position in enumerate(_positions(op)) if i != axis]
 
 
 def _raised(op: state.CacheRead) -> list[int]:
