@@ -145,13 +145,12 @@ def _state_double(m: Machine, op: Any) -> None:
     axis, window = len(op.offsets) - 1, op.state.type.window
     first, count = start[axis], lengths[axis]
     assert 0 <= first < window and count <= window, f"state.double of {count} from {first} on, of {window}"
-    m.effects = True
     for slot in range(first, first + count):
         here, there = (
             ((*start[:axis], at, *start[axis + 1 :]), (*lengths[:axis], 1, *lengths[axis + 1 :]))
             for at in (slot, slot + window if slot < window else slot - window)
         )
-        storage.write(there, storage.read(here))
+        _put(m, op, there, storage.read(here))
 
 
 def _state_add(m: Machine, op: Any) -> None:

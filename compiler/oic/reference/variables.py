@@ -214,12 +214,12 @@ class PersistentVariable:
             self._check(spec.name, position, spec.capacity + 1, FULL)
         return at
 
-    def _check(self, index: str, position: tuple[int, ...], size: int, above: str) -> None:
+    def _check(self, index: str, position: tuple[int, ...], size: int, above: str, low: int = 0) -> None:
         """A scalar or a slice within a size."""
         if len(position) == 1:
-            self._require(index, position[0], 0, size - 1, above)
+            self._require(index, position[0], low, size - 1, above)
         else:
-            self._require(index, position[0], 0, position[0])
+            self._require(index, position[0], low, position[0])
             self._require(index, position[1], position[0], size, above)
 
     def _check_others(self, others: Sequence[int]) -> None:
@@ -228,17 +228,10 @@ class PersistentVariable:
             self._check(spec.name, (value,), spec.capacity, FULL)
 
     def _check_ring(self, others: MemberKey, position: tuple[int, ...], *, writing: bool) -> None:
-        spec = self.type.table[-1]
-        following = self.following.get(others, 0)
-        oldest = following - spec.capacity
-        first = position[0]
-        lone = len(position) == 1
-        low = max(oldest, 0) if writing else oldest
-        self._require(spec.name, first, low, FARTHEST if writing and lone else first)
-        if not lone:
-            self._require(spec.name, position[1], first, FARTHEST if writing else following)
-        elif not writing:
-            self._require(spec.name, first, first, following - 1)
+        spec, following = self.type.table[-1], self.following.get(others, 0)
+        oldest, beyond = following - spec.capacity, FARTHEST + (len(position) == 1)
+        size, low = (beyond, max(oldest, 0)) if writing else (following, oldest)
+        self._check(spec.name, position, size, INDEX, low)
 
     def _require(self, index: str, value: int, low: int, high: int, above: str = INDEX) -> None:
         """Refuse a value outside low to high, in the words that `check.range` has for it."""

@@ -139,10 +139,6 @@ class Emitter:
     def set(self, state: Value, value: int | Value, indices: list[Value] | None = None) -> None:
         self.add(StateSet(state, self.value(value), indices or []))
 
-    def clear(self, state: Value, offsets: list[Value], lengths: list[Any]) -> None:
-        """Zeros in a box of a table kept beside a variable."""
-        self.add(StateFill(state, 0, offsets, lengths))
-
     def raise_to(self, state: Value, value: Value) -> None:
         """A count becomes no less than a value."""
         self.set(state, self.most(self.get(state), value))

@@ -58,10 +58,10 @@ def _whole(e: Emitter, kept: StateVariable) -> None:
     else:
         e.add(StateFill(kept.state, kept.op.init, [], [*reach, *_entry(e, kept)]))
     if kept.touched is not None:
-        e.clear(kept.touched, [], list(reach))
+        e.add(StateFill(kept.touched, 0, [], list(reach)))
     if kept.type.ring:
         if reach:
-            e.clear(kept.following, [], list(reach))
+            e.add(StateFill(kept.following, 0, [], list(reach)))
         else:
             e.set(kept.following, 0)
     for count in kept.counts.values():
@@ -73,9 +73,9 @@ def _part(e: Emitter, kept: StateVariable, indices: list[Value], reach: list[Val
     assert kept.touched is not None
     lengths: list[Any] = [1] * len(indices) + list(reach[len(indices) :])
     e.add(StateFill(kept.state, kept.op.init, list(indices), [*lengths, *_entry(e, kept)]))
-    e.clear(kept.touched, list(indices), lengths)
+    e.add(StateFill(kept.touched, 0, list(indices), lengths))
     if kept.type.ring:
-        e.clear(kept.following, list(indices), lengths)
+        e.add(StateFill(kept.following, 0, list(indices), lengths))
     for axis, spec in enumerate(kept.type.table):
         if not spec.fixed:
             left = e.add(StateReach(kept.touched, [], list(reach), axis)).result

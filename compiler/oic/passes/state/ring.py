@@ -40,13 +40,11 @@ def lower_read(e: Emitter, kept: StateVariable, op: state.CacheRead, at: list[Po
 
 def lower_write(e: Emitter, kept: StateVariable, op: state.CacheWrite, at: list[Position]) -> None:
     """Store the newest entries of the value, forget those skipped, and double both."""
-    others, (start, end), rest = _split(kept, at)
-    name, window, selected = kept.name(kept.outer), kept.type.window, starts(others)
+    others, position, rest = _split(kept, at)
+    (start, end), window, selected = position, kept.type.window, starts(others)
     following = next_of(e, kept, selected)
     oldest = e.most(e.minus(following, window), 0)
-    e.check(start, oldest, state.FARTHEST if end is None else end, INDEX, name)
-    if end is not None:
-        e.check(end, start, state.FARTHEST, INDEX, name)
+    e.check_position(position, oldest, state.FARTHEST + (end is None), INDEX, kept.name(kept.outer))
     growth = lower_auto.check_growth(e, kept, rest)
     value, count = op.value, 1 if end is None else op.value.shape[0]
     if count == 0:
