@@ -33,7 +33,7 @@ from oic.ir import index
 from oic.ir.core import REGISTRY, Value
 from oic.ir.dims import Dim
 from oic.ir.module import Module
-from oic.ir.ranges import exact
+from oic.ir.ranges import Ranges
 from oic.ir.strides import Strides
 from oic.ir.text import parse_module, print_module
 from oic.ir.types import Type
@@ -255,7 +255,7 @@ def test_a_structural_op_is_a_class_a_meaning_and_a_writer(monkeypatch: pytest.M
     def next_ones(module: Module) -> None:
         """index.add(value, 1) -> index.next(value)"""
         for op in list(module.all_ops()):
-            if isinstance(op, index.IndexAdd) and exact(op.right) == 1:
+            if isinstance(op, index.IndexAdd) and Ranges().exact(op.right) == 1:
                 made = IndexNext(op.left)
                 op.home.insert(op.home.ops.index(op), made)
                 op.result.give_way(made.result)

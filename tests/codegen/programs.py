@@ -316,9 +316,8 @@ def random_inputs(module: Module, symbol: str, rng: np.random.Generator, step: i
     found = {}
     for name, arg in zip(f.inputs, f.body.args, strict=True):
         for d in arg.shape:
-            if not isinstance(d, int):
-                for e in d.extents:
-                    sizes.setdefault(e.name, int(rng.integers(0, min(e.maximum, 3) + 1)))
+            for e in dims.extents([d]):
+                sizes.setdefault(e.name, int(rng.integers(0, min(e.maximum, 3) + 1)))
         shape = tuple(dims.evaluate(d, sizes) for d in arg.shape)
         if arg.dtype.is_float:
             values = rng.standard_normal(shape)

@@ -91,7 +91,7 @@ def linear(size: Dim) -> tuple[int, int] | int | None:
     if isinstance(size, int):
         return size
     zero, one, two = (dims.evaluate(size, {"N": n}) for n in (0, 1, 2))
-    if {e.name for e in size.extents} != {"N"} or two - one != one - zero or one - zero < 1 or zero < 0:
+    if {e.name for e in dims.extents([size])} != {"N"} or two - one != one - zero or one - zero < 1 or zero < 0:
         return None
     return one - zero, zero
 

@@ -283,11 +283,10 @@ class Op:
 
     def _enlist(self, enter: bool) -> None:
         """Enter the op among the users of its operands, or strike it out."""
-        if enter:
-            for value in self.operands:
+        for value in self.operands:
+            if enter:
                 value._users[self] = value._users.get(self, 0) + 1
-        else:
-            for value in self.operands:
+            else:
                 value._users.pop(self, None)
 
     # -- what subclasses say -------------------------------------------------
@@ -548,10 +547,6 @@ class Block:
         for op in dict.fromkeys(op for value in final for op in value._users):
             if op.inside(self):
                 op.replace_operands(final)
-
-    def reorder(self, position: int, ops: Sequence[Op]) -> None:
-        """The ops from a position on come in this order, which has each of them once."""
-        self.ops[position : position + len(ops)] = ops
 
     def set_ops(self, ops: Iterable[Op]) -> None:
         """Replace the list of ops; an op that is left out and was not moved to another block is detached."""

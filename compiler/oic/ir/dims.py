@@ -80,11 +80,6 @@ class Expr:
             return 0
         raise ValueError(f"{self} is not known to be a multiple of {divisor}")
 
-    @property
-    def extents(self) -> frozenset[Extent]:
-        """Every extent the value depends on."""
-        return extents([self])
-
     def text(self, of: Callable[[Atom, bool], str]) -> str:
         """A sum of products; `of` gives the text of an atom, which may be the whole term."""
         parts: list[str] = []

@@ -27,15 +27,9 @@ CHECKS = (index.CheckRange, index.CheckIds, index.ExtentBind, index.AssertShape)
 MOST_LOOPS = 8  # around each other, of which an index is followed
 MOST_ATOMS = 32  # of a sum; one of more is an atom itself
 
-BINARY: dict[Any, Callable[[Range, Range], Range]] = {
-    index.IndexAdd: intervals.plus,
-    index.IndexSub: intervals.minus,
-    index.IndexMul: intervals.times,
-    index.IndexMin: intervals.smaller,
-    index.IndexMax: intervals.larger,
-    index.IndexDiv: intervals.quotient,
-    index.IndexMod: intervals.remainder,
-}
+SIGNED = (index.IndexAdd, index.IndexSub, index.IndexMul, index.IndexDiv, index.IndexMod)
+BINARY: dict[Any, Callable[[Range, Range], Range]] = {kind: intervals.ARITHMETIC[kind.sign] for kind in SIGNED}
+BINARY |= {index.IndexMin: intervals.smaller, index.IndexMax: intervals.larger}
 
 
 class _Missing(Exception):
@@ -232,11 +226,6 @@ class Ranges:
 
     def _note(self, found: dict[Any, Any], key: object, what: object) -> None:
         found[key] = what
-
-
-def exact(value: Value) -> int | None:
-    """The value of an index integer known at build, or None."""
-    return Ranges().exact(value)
 
 
 def linear(part: Value | Dim) -> LinearForm:

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from oic.dtypes import ALL, DType
+from oic.ir import dims
 from oic.ir.core import REQUIRED, Op, Place, Value, operand_parts
 from oic.ir.dims import Atom, Dim, Expr, Extent
 from oic.ir.encodings import ALIGN
@@ -226,7 +227,7 @@ def _extents_in(part: Any) -> Iterator[Extent]:
         case Extent():
             yield part
         case Expr():
-            yield from sorted(part.extents)
+            yield from sorted(dims.extents([part]))
         case TensorType():
             yield from _extents_in(part.shape)
         case dict():

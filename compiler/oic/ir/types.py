@@ -59,9 +59,6 @@ class TensorType:
     def with_shape(self, shape: tuple[Dim, ...]) -> TensorType:
         return TensorType(self.dtype, tuple(shape))
 
-    def with_dtype(self, dtype: DType) -> TensorType:
-        return TensorType(dtype, self.shape)
-
     def text(self, size: Callable[[Dim], str] = str) -> str:
         """The type, with its sizes as a function writes them."""
         inner = ", ".join(map(size, self.shape))

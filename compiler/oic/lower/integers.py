@@ -116,7 +116,7 @@ class IndexBuilder:
         """The expression as a dimension, if it depends on sizes alone."""
         if isinstance(dim, int):
             return dim
-        return None if any(e.name in self.atoms for e in dim.extents) else dim
+        return None if any(e.name in self.atoms for e in dims.extents([dim])) else dim
 
     def reached(self, value: Dim) -> Range:
         """The least and the largest that an integer surely is, in some iterations of the loops around; else none."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from oic.dtypes import ALL, NUM, Array, DType, bitset, bool_, i64, u64, wrap
 from oic.ir.core import Op, OpError, Value, is_index
-from oic.ir.types import Type
+from oic.ir.types import TensorType, Type
 from oic.operators import settings
 from oic.operators.base import Scalar, UnaryOperator
 
@@ -77,7 +77,7 @@ class Cast(UnaryOperator, name="cast"):
         if self.saturate is not None:
             settings.require_flag(self, "saturate")
         self._require_saturate()
-        return [self.x.tensor.with_dtype(self.to)]
+        return [TensorType(self.to, self.x.shape)]
 
     def _require_saturate(self) -> None:
         source, to = self.x.dtype, self.to

@@ -64,7 +64,7 @@ class _Found:
 
     def size(self, size: Dim) -> Dim:
         """A size of the extents that take the place of its own."""
-        if isinstance(size, int) or self.same.keys().isdisjoint(size.extents):
+        if isinstance(size, int) or self.same.keys().isdisjoint(dims.extents([size])):
             return size
         return dims.substitute(size, lambda extent: dims.of(self.same.get(extent, extent)))
 

@@ -181,8 +181,8 @@ def _wait(load: StateLoad, seen: _Views) -> None:
     if any(load.state in (*op.touched("read"), *op.touched("write")) for op in between):
         return
     first = live.start[block.ops[start]]
-    block.reorder(start, [*between, *writes])
-    live.reordered([*between, *writes], first)
+    block.ops[start:end] = between + writes
+    live.reordered(block.ops[start:end], first)
 
 
 def _stored(write: Op) -> int:
