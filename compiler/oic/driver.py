@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -195,19 +195,15 @@ def _fetchables(program: Program, variable: Variable) -> list[SessionVariable]:
     """The variable as sessions see it; a pattern as its members, `W[1]`."""
     data = program.module.weights.get(variable.name)
 
-    def values() -> Array:
-        return np.asarray(data) if isinstance(data, StoredElements) else data_of(program.binding, variable)
+    def values(*member: int) -> Array:
+        whole = np.asarray(data) if isinstance(data, StoredElements) else data_of(program.binding, variable)
+        return np.asarray(whole[member])
 
     name, kind, span = variable.name, variable.kind, variable.declaration.head_span
     dtype = dtypes.f32 if isinstance(data, StoredElements) else variable.dtype
     if variable.family and not variable.stacked:
-        return [
-            SessionVariable(
-                f"{name}[{','.join(map(str, key))}]", kind, dtype, variable.dims, span,
-                lambda key=key: values()[key],  # type: ignore[misc]
-            )
-            for key in sorted(variable.members)
-        ]  # fmt: skip
+        names = {f"{name}[{','.join(map(str, key))}]": partial(values, *key) for key in sorted(variable.members)}
+        return [SessionVariable(shown, kind, dtype, variable.dims, span, start) for shown, start in names.items()]
     start = values if kind in ("constant", "volatile") else None
     return [SessionVariable(name, kind, dtype, variable.counts + variable.dims, span, start)]
 

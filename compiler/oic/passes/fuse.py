@@ -35,14 +35,10 @@ FEW = 32  # elements: below, one loop costs less than two
 def fuse(module: Module) -> None:
     """Fuse in every block; users come before what they use, so that chains grow backwards."""
     for block in list(module.blocks()):  # without the regions made here
-        _block(block)
-
-
-def _block(block: Block) -> None:
-    groups = _groups(block)
-    last = {members[-1]: members for members in groups}
-    inside = {op for members in groups for op in members[:-1]}
-    block.set_ops([_region(last[op]) if op in last else op for op in block.ops if op not in inside])
+        groups = _groups(block)
+        last = {members[-1]: members for members in groups}
+        inside = {op for members in groups for op in members[:-1]}
+        block.set_ops([_region(last[op]) if op in last else op for op in block.ops if op not in inside])
 
 
 def _groups(block: Block) -> list[list[Op]]:

@@ -10,7 +10,7 @@ to another's.  The op moves to where the epilogue is, if it passes nothing that 
 
 from __future__ import annotations
 
-from oic.ir.core import Block, Op, Value
+from oic.ir.core import Op, Value
 from oic.ir.module import Module
 from oic.operators.base import Operator
 from oic.passes.fuse import barriers_of, crosses
@@ -19,27 +19,23 @@ from oic.passes.fuse import barriers_of, crosses
 def fuse_epilogues(module: Module) -> None:
     """Fuse in every block."""
     for block in module.blocks():
-        _block(block)
-
-
-def _block(block: Block) -> None:
-    position: dict[Op, int] = {}
-    barriers = barriers_of(block)
-    ops: list[Op | None] = list(block.ops)
-    joined: dict[Value, Value] = {}
-    for at, op in enumerate(block.ops):
-        position[op] = at
-        if not isinstance(op, Operator) or not op.operands:
-            continue
-        value = op.operands[0]
-        before = value.op
-        if not isinstance(before, Operator) or before not in position or value in joined or value.users != [op]:
-            continue
-        if op.operands.count(value) > 1 or crosses(barriers, position[before], at):
-            continue
-        made = before.with_epilogue(op)
-        if made is not None:
-            ops[position[before]], ops[at] = None, made
-            joined[op.results[0]] = made.result
-    block.set_ops(op for op in ops if op is not None)
-    block.replace(joined)
+        position: dict[Op, int] = {}
+        barriers = barriers_of(block)
+        ops: list[Op | None] = list(block.ops)
+        joined: dict[Value, Value] = {}
+        for at, op in enumerate(block.ops):
+            position[op] = at
+            if not isinstance(op, Operator) or not op.operands:
+                continue
+            value = op.operands[0]
+            before = value.op
+            if not isinstance(before, Operator) or before not in position or value in joined or value.users != [op]:
+                continue
+            if op.operands.count(value) > 1 or crosses(barriers, position[before], at):
+                continue
+            made = before.with_epilogue(op)
+            if made is not None:
+                ops[position[before]], ops[at] = None, made
+                joined[op.results[0]] = made.result
+        block.set_ops(op for op in ops if op is not None)
+        block.replace(joined)

@@ -37,20 +37,16 @@ from oic.operators.fused import Fused, region
 def fuse_products(module: Module) -> None:
     """Fuse in every block."""
     for block in list(module.blocks()):  # without the regions made here
-        _block(block)
-
-
-def _block(block: Block) -> None:
-    last, place = None, 0  # the op before that has memory or an effect
-    ops: list[Op] = []
-    for op in block.ops:
-        if isinstance(last, Operator) and _hands_on(last) and _continues(op, last):
-            del ops[place]
-            op = _region(last, op)
-        if not _is_nothing(op):
-            last, place = op, len(ops)
-        ops.append(op)
-    block.set_ops(ops)
+        last, place = None, 0  # the op before that has memory or an effect
+        ops: list[Op] = []
+        for op in block.ops:
+            if isinstance(last, Operator) and _hands_on(last) and _continues(op, last):
+                del ops[place]
+                op = _region(last, op)
+            if not _is_nothing(op):
+                last, place = op, len(ops)
+            ops.append(op)
+        block.set_ops(ops)
 
 
 def _is_nothing(op: Op) -> bool:

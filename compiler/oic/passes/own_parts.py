@@ -75,11 +75,9 @@ def _pays(constant: Constant, parts: Parts, target: Target) -> bool:
     """A part may lie as its reader likes, nothing takes the whole, and no byte is there twice."""
     found = [values for values, _ in parts.values()]
     nbytes = sum(values[0].tensor.nbytes for values in found)
-    return (
-        0 not in parts
-        and nbytes <= constant.type.nbytes
-        and any(_packed(v) or _filters(v, target) for values in found for v in values)
-    )
+    if 0 in parts or nbytes > constant.type.nbytes:
+        return False
+    return any(_packed(v) or _filters(v, target) for values in found for v in values)
 
 
 def _packed(value: Value) -> bool:

@@ -210,26 +210,17 @@ class Machine:
 
     def run(self, block: Block) -> None:
         """Run every op of a block but its terminator."""
-        for op in block.ops:
-            if not op.terminator:
-                self.execute(op)
-
-    def execute(self, op: Op) -> None:
-        """Run one op."""
-        if self.observer is not None:
-            self.observer(op)
-        try:
-            self._execute(op)
-        except StepError:
-            self.refused_by = self.refused_by or op
-            raise
-
-    def _execute(self, op: Op) -> None:
-        meaning = SEMANTICS.get(type(op))
-        if meaning is not None:
-            meaning(self, op)
-        elif not self.see(op):
-            self.write(op, compute(op, self.read, self.sizes))
+        for op in (op for op in block.ops if not op.terminator):
+            if self.observer is not None:
+                self.observer(op)
+            try:
+                if (meaning := SEMANTICS.get(type(op))) is not None:
+                    meaning(self, op)
+                elif not self.see(op):
+                    self.write(op, compute(op, self.read, self.sizes))
+            except StepError:
+                self.refused_by = self.refused_by or op
+                raise
 
     def see(self, op: Op, within: Memory | None = None) -> bool:
         """See the results of a view where its operand lies, or in other memory; False: they have their own."""
