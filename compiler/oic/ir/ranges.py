@@ -73,9 +73,8 @@ class Ranges:
     def fits(self, op: index.IndexArithmetic) -> bool:
         """The result of arithmetic stays within 64 bits."""
         left, right = self.of(op.left), self.of(op.right)
-        if intervals.within(BINARY[type(op)](left, right), WIDE):
-            return True
-        return intervals.within(self.of_sum(self.linear(op.result)), WIDE)
+        alone = BINARY[type(op)](left, right)
+        return intervals.within(alone, WIDE) or intervals.within(self.of_sum(self.linear(op.result)), WIDE)
 
     def refuses_source(self, op: Op) -> bool:
         """What the source computes may leave 64 bits, which refuses the step even where nothing uses it."""

@@ -152,8 +152,6 @@ def _operator(constants: _Constants, op: Operator) -> Value | list[Op] | None:
     stored = sum(v.tensor.nbytes for v in values if not isinstance(v.op, Splat))
     if op.view or (size > SMALL and type_.nbytes > stored):
         return None
-    if not any(isinstance(v.op, Constant) for v in values) and size > SMALL:
-        return None
     held = {v: _data(constants, v) for v in values}
     found = _exact(op, held.__getitem__)
     return None if found is None else constants.new(op, found)

@@ -64,15 +64,8 @@ class Spaces:
         _fill_weights(module, self.weights)
         self.weights.flags.writeable = False
         self.arena = self._guarded("the arena", max(self.plan.arena_bytes.values(), default=0))
-        self.inputs: dict[str, Array] = {}
-        self.outputs: dict[str, Array] = {}
-        self.views: dict[Value, Memory] = {}
         self.decoded: dict[Value, Array] = {}  # encoded constants
-        self.symbol = ""
-        self.entries: dict[str, Array] = {}  # memory of boxes that values are computed in, by buffer
-        self.moved: dict[str, int] = {}  # where buffers are that have exchanged their addresses
         self.families = {op.result: op.family_rank for op in module.constants()}
-        self.sizes: Mapping[str, int] = {}
 
     def _guarded(self, what: str, nbytes: int) -> Array:
         """New memory between red zones that `check` looks at."""
@@ -86,9 +79,11 @@ class Spaces:
 
     def begin(self, symbol: str, inputs: Mapping[str, tuple[Array, DType]], sizes: Mapping[str, int]) -> None:
         """Start a step of a function: noise in the arena, the inputs' bytes, outputs of noise."""
-        self.views, self.sizes = {}, sizes
-        self.symbol, self.entries, self.moved = symbol, {}, {}
-        self.inputs = {}
+        self.symbol, self.sizes = symbol, sizes
+        self.views: dict[Value, Memory] = {}
+        self.entries: dict[str, Array] = {}  # memory of boxes that values are computed in, by buffer
+        self.moved: dict[str, int] = {}  # where buffers are that have exchanged their addresses
+        self.inputs: dict[str, Array] = {}
         for name, (array, dtype) in inputs.items():
             data = pack(array, dtype)
             self.inputs[name] = self._guarded(f"input '{name}'", len(data))

@@ -141,16 +141,15 @@ def _reached(m: Machine, op: Any) -> int:
 
 
 def _state_double(m: Machine, op: Any) -> None:
-    storage, (start, lengths) = m.storage(op.state), box_of(m, op)
-    axis, window = len(op.offsets) - 1, op.state.type.window
+    (start, lengths), window, axis = box_of(m, op), op.state.type.window, len(op.offsets) - 1
     first, count = start[axis], lengths[axis]
     assert 0 <= first < window and count <= window, f"state.double of {count} from {first} on, of {window}"
+
+    def entry(slot: int) -> IntegerBox:
+        return (*start[:axis], slot, *start[axis + 1 :]), (*lengths[:axis], 1, *lengths[axis + 1 :])
+
     for slot in range(first, first + count):
-        here, there = (
-            ((*start[:axis], at, *start[axis + 1 :]), (*lengths[:axis], 1, *lengths[axis + 1 :]))
-            for at in (slot, slot + window if slot < window else slot - window)
-        )
-        _put(m, op, there, storage.read(here))
+        _put(m, op, entry((slot + window) % (2 * window)), m.storage(op.state).read(entry(slot)))
 
 
 def _state_add(m: Machine, op: Any) -> None:
