@@ -40,10 +40,9 @@ def lower_cache(module: Module) -> None:
 def _lower_block(block: Block, kept: dict[Value, StateVariable], numbers: Iterator[int]) -> None:
     ops: list[Op] = []
     mapping: dict[Value, Value] = {}
-    constants: dict[int, Value] = {}
     for op in block.ops:
         if isinstance(op, state.CacheOp):
-            e = Emitter(ops, op.span, numbers, constants)
+            e = Emitter(ops, op.span, numbers)
             result = _lower(e, kept[op.operands[0]], op)
             if result is not None:
                 mapping[op.result] = result

@@ -51,12 +51,8 @@ def check_growth(e: Emitter, kept: StateVariable, rest: Sequence[Position]) -> G
 
 def set_counts(e: Emitter, kept: StateVariable, growth: Growth, stored: Dim = 1) -> None:
     """Raise the counts of scalar positions, if anything is stored."""
-    for axis, (position, value) in enumerate(zip(growth.scalars, growth.counts), len(kept.type.table)):
-        count = kept.counts[axis]
-        if not isinstance(stored, int):
-            e.raise_to(count, e.when(e.size(stored), position.start))
-        elif stored > 0:
-            e.set(count, value)
+    for axis, position in enumerate(growth.scalars, len(kept.type.table)):
+        e.raise_to(kept.counts[axis], e.when(e.size(stored), position.start))
 
 
 def present(e: Emitter, kept: StateVariable) -> list[Value]:

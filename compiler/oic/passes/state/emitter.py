@@ -18,8 +18,6 @@ from oic.diagnostics import Span
 from oic.ir import index
 from oic.ir.core import Op, Value
 from oic.ir.dims import Extent
-from oic.ir.intervals import WIDE, within
-from oic.ir.ranges import BINARY
 from oic.ir.state import State, StateFill, StateGet, StateSet
 from oic.ir.types import StateType
 
@@ -73,21 +71,11 @@ def is_zeros(op: State) -> bool:
     return dtypes.is_zeros(0 if op.init is None else op.init, op.type.dtype)
 
 
-def _known(part: int | Value) -> int | None:
-    """An integer known here."""
-    if isinstance(part, int):
-        return part
-    return part.op.value if isinstance(part.op, index.IndexConst) else None
-
-
 class Emitter:
-    """Appends what one cache operation becomes; integers may be given as they are.
+    """Appends what one cache operation becomes; integers may be given as they are, and are folded and merged later."""
 
-    constants   those that were appended before, to the same block
-    """
-
-    def __init__(self, ops: list[Op], span: Span | None, numbers: Iterator[int], constants: dict[int, Value]) -> None:
-        self.ops, self.span, self.numbers, self.constants = ops, span, numbers, constants
+    def __init__(self, ops: list[Op], span: Span | None, numbers: Iterator[int]) -> None:
+        self.ops, self.span, self.numbers = ops, span, numbers
 
     def add(self, op: Op) -> Op:
         """Append a new op, at the source position of the cache operation."""
@@ -102,23 +90,13 @@ class Emitter:
     # -- integers
 
     def value(self, part: int | Value) -> Value:
-        if isinstance(part, Value):
-            return part
-        if part not in self.constants:
-            self.constants[part] = self.add(index.IndexConst(part)).result
-        return self.constants[part]
+        return part if isinstance(part, Value) else self.add(index.IndexConst(part)).result
 
     def size(self, size: Any) -> Value:
         """The present value of a size."""
         return self.value(size) if isinstance(size, int) else self.add(index.IndexSize(size)).result
 
     def _binary(self, make: type[BinaryIndexOp], a: int | Value, b: int | Value) -> Value:
-        """Arithmetic; of two known integers what it gives."""
-        left, right = _known(a), _known(b)
-        if left is not None and right is not None:
-            low, high = BINARY[make]((left, left), (right, right))
-            if low == high and within((low, high), WIDE):
-                return self.value(low)
         return self.add(make(self.value(a), self.value(b))).result
 
     plus, minus = partialmethod(_binary, index.IndexAdd), partialmethod(_binary, index.IndexSub)
@@ -127,8 +105,6 @@ class Emitter:
 
     def when(self, test: int | Value, value: int | Value) -> Value:
         """`value` where test > 0, else 0."""
-        if (known := _known(test)) is not None and known > 0:
-            return self.value(value)
         return self.add(index.IndexWhen(self.value(test), self.value(value))).result
 
     # -- states
@@ -145,9 +121,6 @@ class Emitter:
 
     def check(self, value: Value, low: int | Value, high: int | Value, above: str, variable: str) -> None:
         """Refuse the step unless low <= value <= high; under `low` it is OIC_ERR_INDEX."""
-        known, least, most = _known(value), _known(low), _known(high)
-        if known is not None and least is not None and most is not None and least <= known <= most:
-            return
         self.add(index.CheckRange(value, low, high, INDEX, above, variable))
 
     def check_position(self, at: Position, low: int | Value, size: int | Value, above: str, variable: str) -> None:

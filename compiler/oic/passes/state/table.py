@@ -113,14 +113,10 @@ def reached(e: Emitter, kept: StateVariable, at: Sequence[Position]) -> dict[int
 
 def grow(e: Emitter, kept: StateVariable, at: Sequence[Position], *, slices: bool, stored: Dim = 1) -> None:
     """Raise the counts of scalar positions, of slices by a write, if anything is stored."""
-    for axis, (start, end) in enumerate(at if stored != 0 else ()):
-        count = kept.counts.get(axis)
-        if count is None or (end is not None and not slices):
-            continue
-        reach = end if end is not None else e.plus(start, 1)
-        if not isinstance(stored, int):
-            reach = e.when(e.size(stored), reach)
-        e.raise_to(count, reach)
+    for axis, (start, end) in enumerate(at):
+        if axis in kept.counts and (end is None or slices):
+            reach = end if end is not None else e.plus(start, 1)
+            e.raise_to(kept.counts[axis], e.when(e.size(stored), reach))
 
 
 def load(e: Emitter, kept: StateVariable, op: state.CacheRead, at: Sequence[Position]) -> Value:
