@@ -122,6 +122,22 @@ PROGRAMS: dict[str, Program] = {
             ({"x": [[1, 2]], "n": 0}, {"y": np.zeros((0, 2)), "z": np.zeros((0, 2))}),
         ),
     ),
+    "two_outputs_of_a_grown_matrix": Program(
+        """
+        volatile { y: i32[?, ?]; z: i32[?, ?]; }
+        persistent { M(i, j): i32[2, 3] @auto_dim(i, j) @fixed(i=3, j=2) @init(-2); }
+        block entry {
+            assign m: i32[?, ?];
+            assign positive: i32[?, ?];
+            cache.read M[1, 0] >> m;
+            op neg(m) >> positive;
+            op max(m, positive) >> positive;
+            transfer positive >> y;
+            transfer positive >> z;
+        }
+        """,
+        (({}, {"y": np.full((3, 3), 2), "z": np.full((3, 3), 2)}),),
+    ),
     # ---------------------------------------------------------------- division
     "division": Program(
         """

@@ -352,9 +352,10 @@ def _copy_before(edge: Edge, plain: set[Block], copies: _Copies) -> None:
     copy = Copy(value, reason, span=_span_of(edge), hint=value.hint)
     edge.hand_on(copy.result)
     if isinstance(edge.op, Return) and value.op is not None and value.op.block is block:
-        sizes = dims.extents(value.shape) if value.op.regions else set()  # bound beside it, after it
-        binds = [op for op in block.ops if isinstance(op, ExtentBind) and op.extent in sizes] if sizes else []
-        copies.after.setdefault(binds[-1] if binds else value.op, []).append(copy)
+        # Of what a branch or a loop gives, sizes are bound after it.
+        sizes = dims.extents(value.shape)
+        known = [op for op in block.ops if op is value.op or (isinstance(op, ExtentBind) and op.extent in sizes)]
+        copies.after.setdefault(known[-1], []).append(copy)
     else:
         copies.before.setdefault(edge.op, []).append(copy)
 
