@@ -294,6 +294,23 @@ CASES = {
         "assign r: f32[32]; assign s: f32[32]; op softmax(v) >> r; transfer r >> y[1]; op exp(v) >> s;"
         "transfer s >> y[n]; op mul(r, s) >> s; transfer s >> z[0];", parts=(OVER, "", ""),
     ),
+    "a part that another is computed of": Case(
+        "assign r: f32[32]; op softmax(v) >> r; transfer r >> y[n]; op cumsum(r, axis=0) >> r; transfer r >> y[1];",
+        parts=(OVER, ""),
+    ),
+    "a part that is needed while another is computed": Case(
+        "assign r: f32[32]; assign s: f32[32]; op softmax(v) >> r; transfer r >> y[n]; op cumsum(r, axis=0) >> s;"
+        "op exp(r) >> r; transfer r >> z[0]; transfer s >> y[1];", parts=(OVER, "", ""),
+    ),
+    "a part that another, elsewhere, is computed of": Case(
+        "assign r: f32[32]; op softmax(v) >> r; transfer r >> y[n]; op cumsum(r, axis=0) >> r; transfer r >> y[n+1];",
+        parts=("", ""),
+    ),
+    "a part of another shape": Case(
+        "op exp(x) >> y; assign t: f32[2, 64]; assign r: f32[32]; op softmax(v) >> r; transfer r >> y[1];"
+        "op reshape(y, shape=[2, 64]) >> t; assign s: f32[64]; op concat(r, r, axis=0) >> s;"
+        "transfer s >> t[0]; op reshape(t, shape=[4, 32]) >> y;", parts=(OVER, ""),
+    ),
     # What one branch does with the whole says nothing of what the other may have put in its memory.
     "a part that one branch needs": Case(
         "assign t: f32[4, 32]; op fill(t, value=1.0) >> t; assign r: f32[32]; op softmax(v) >> r; transfer r >> t[n];"

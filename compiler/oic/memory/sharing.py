@@ -32,6 +32,7 @@ from oic.operators.late import state_writers
 from oic.operators.part import Insert
 
 LATE = "needed after its destination changes"
+CHANGED = "needed after what it is a part of may have changed"
 
 
 @dataclass(eq=False)
@@ -164,7 +165,7 @@ class Sharing:
         users = [u for u in self.users(insert.result) if not u.view]
         kept = any(u.block is insert.block for u in users)
         after = all(self.live.start[u] > until for u in users)
-        return "" if kept and after else "needed after what it is a part of may have changed"
+        return "" if kept and after else CHANGED
 
     def users(self, value: Value) -> list[Op]:
         """What uses a value or a view of it."""

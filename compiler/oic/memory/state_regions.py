@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from oic.ir import dims
@@ -117,6 +117,11 @@ def apart(a: Box, b: Box, known: Ranges) -> bool:
     if a.whole is not b.whole:
         return True
     return any(_ends_before(a, b, i, known) or _ends_before(b, a, i, known) for i in range(len(a.lengths)))
+
+
+def apart_in_memory(a: Box, b: Box, known: Ranges) -> bool:
+    """`apart`, of boxes in one memory: that of a state, or of values each of which is computed over the one before."""
+    return a.whole.type == b.whole.type and apart(a, replace(b, whole=a.whole), known)
 
 
 def whole_entries(box: Box) -> bool:

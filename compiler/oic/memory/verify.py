@@ -24,7 +24,7 @@ from oic.ir.state import StateEntry, StateLoad, StateStore
 from oic.ir.text_print import place_text
 from oic.ir.types import TensorType
 from oic.ir.verify import verify as verify_stage
-from oic.memory.state_regions import Box, is_apart, same
+from oic.memory.state_regions import Box, apart_in_memory, is_apart, same
 from oic.memory.verify_liveness import Lives, fault, last_needed, lives, root, walk
 from oic.operators.base import Operator
 from oic.operators.fused import Exchange, Fused
@@ -181,7 +181,7 @@ def _unharmed(body: Block, plan: Plan, found: Lives, symbol: str) -> None:
         elif isinstance(op, StateEntry):
             _computed_there(op, held, found, ranges)
         elif isinstance(op, PartEntry):
-            _computed_in_part(op, held, found, groups)
+            _computed_in_part(op, held, found, groups, ranges)
 
 
 def _exchanged(op: Exchange, held: list[Value], found: Lives) -> None:
@@ -228,7 +228,7 @@ def _computed_there(op: StateEntry, held: list[Value], found: Lives, ranges: Ran
                 raise fault(writer, f"{written!r} is computed over {value!r}, which is still needed")
 
 
-def _computed_in_part(op: PartEntry, held: list[Value], found: Lives, groups: BufferGroups) -> None:
+def _computed_in_part(op: PartEntry, held: list[Value], found: Lives, groups: BufferGroups, ranges: Ranges) -> None:
     """From here to the `insert` the tensor is not used, and until the part is needed no more not written."""
     inside, insert = _completed(op, held, found)
     assert isinstance(insert, Insert)
@@ -248,8 +248,9 @@ def _computed_in_part(op: PartEntry, held: list[Value], found: Lives, groups: Bu
         if harmed and _overlap(written, base, groups):
             raise fault(writer, f"{written!r} is written over a part that is still needed")
     for other, at in found.starts.items():
-        again = isinstance(other, PartEntry) and first < at <= until
-        if again and _overlap(root(other.operands[0]), base, groups):
+        if not isinstance(other, PartEntry) or not first < at <= until or not _overlap(root(other.x), base, groups):
+            continue
+        if _address(other.x) != _address(op.x) or not apart_in_memory(Box.of(op), Box.of(other), ranges):
             raise fault(other, "a part is computed in while another is still needed")
 
 

@@ -19,8 +19,8 @@ from oic.ir.index import ExtentBind
 from oic.ir.state import Constant, Splat, StateLoad, StateStore
 from oic.ir.types import TensorType
 from oic.memory.intervals import Intervals
-from oic.memory.sharing import LATE, Sharing, Storage, over, takeable, used
-from oic.memory.state_regions import Box, Put, apart, same
+from oic.memory.sharing import CHANGED, LATE, Sharing, Storage, over, takeable, used
+from oic.memory.state_regions import Box, Put, apart_in_memory, same
 from oic.memory.views import root, whole_root
 from oic.operators.base import Operator
 from oic.operators.fused import Copy, Exchange
@@ -44,8 +44,8 @@ class Assignment:
     names: dict[str, int] = field(default_factory=dict)
     spread: set[Value] = field(default_factory=set)  # those that could as well lie elsewhere
     missed: list[Edge] = field(default_factory=list)
-    # Entries of each state, by the positions at which a value in them is needed; all in order.
-    entries: dict[Value, Intervals[Storage]] = field(default_factory=dict)
+    # Boxes of each state and each storage, by the positions at which a value in them is needed; all in order.
+    entries: dict[Value | Storage, Intervals[Storage]] = field(default_factory=dict)
     order: dict[Storage, int] = field(default_factory=dict)
 
     def new(self, hint: str, space: str) -> Storage:
@@ -60,7 +60,7 @@ class Assignment:
         storage.put(value, self.sharing.live)
         if storage.store is not None:
             self.order.setdefault(storage, len(self.order))
-            entries = self.entries.setdefault(storage.store.whole, Intervals())
+            entries = self.entries.setdefault(self._memory(storage.store), Intervals())
             entries.add(self.sharing.live.defined(value), self.sharing.live.needed(value), storage)
         self.reasons[value] = "where its address goes" if isinstance(value.op, Exchange) else reason
 
@@ -148,21 +148,24 @@ class Assignment:
         why = self._other_entry(base, storage.store)
         return why or self.sharing.why_no_entry(base, storage)
 
-    def _other_entry(self, base: Value, store: Put) -> str:
-        """Another value of the same state is in an entry, perhaps this one, while this value is.
+    def _memory(self, store: Put) -> Value | Storage:
+        """What a box is in."""
+        return store.whole if isinstance(store, StateStore) else self.storage[root(store.whole)]
 
-        Of parts of one value no two are computed at once: what the later one is a part of is there
-        only after the earlier one has been put into it.
+    def _other_entry(self, base: Value, store: Put) -> str:
+        """Another value is in a box of the same memory, perhaps this one, while this value is.
+
+        What a part is replaced of is another value for each of its parts, in one storage.
         """
-        box, entries = Box.of(store), self.entries.get(store.whole)
+        box, entries = Box.of(store), self.entries.get(self._memory(store))
         met = set(entries.meeting(*self.sharing.lives(base))) if entries is not None else set()
         for other in sorted(met, key=self.order.__getitem__):
             there = other.store
             if there is None or there is store:
                 continue
             together = self.sharing.clash(base, other, over=False)
-            if together and not apart(box, Box.of(there), self.sharing.ranges):
-                return used(there)
+            if together and not apart_in_memory(box, Box.of(there), self.sharing.ranges):
+                return used(there) if isinstance(there, StateStore) else CHANGED
         return ""
 
 
