@@ -297,10 +297,11 @@ class Graph(Held):
         self.scopes[-1].clear()
 
     def _output(self, var: Var) -> None:
-        """A new output with the value of a variable."""
-        name = self.fresh("o")
-        self.sections["volatile"].append(f"{name}: {shaped(var.dtype, var.shape)};")
-        self.emit(f"transfer {var.name} >> {name};")
+        """A new output with the value of a variable; now and then two: those declared before have known sizes."""
+        for _ in range(self.r.choice((1, 1, 1, 1, 2))):
+            name = self.fresh("o")
+            self.sections["volatile"].append(f"{name}: {shaped(var.dtype, var.shape)};")
+            self.emit(f"transfer {var.name} >> {name};")
 
     def _give(self, var: Var) -> None:
         source = self.pick(lambda v: v.dtype == var.dtype and v.shape == var.shape and v is not var)

@@ -39,6 +39,8 @@ FEATURES = {
     "held through a loop": "a loop needs a value of the arena that was made before it",
     "copy": "a value that memory decisions had to copy",
     "output given twice": "one value is two outputs",
+    "output of run-time size given twice": "one value is two outputs, and its sizes are decided in the step",
+    "part of a part": "a part of a variable is computed of another part of it",
     "output is an input": "an input or a constant is an output",
     "loop": "any loop",
     "nested loops": "a loop in a loop",
@@ -141,8 +143,14 @@ def _of_function(function: Any, module: Module) -> Iterator[str]:
     for table in {op.operands[0] for op in order if op.name.startswith("cache.")}:
         yield from _of_table([op for op in order if op.operands[:1] == [table]], users, order)
     given = function.returned
+    pinned = dims.extents(d for v in function.body.args for d in v.shape)
     if len(set(given)) < len(given):
         yield "output given twice"
+    if any(dims.extents(v.shape) - pinned for v in given if given.count(v) > 1):
+        yield "output of run-time size given twice"
+    puts = [op for op in order if op.name == "insert"]
+    if any(put.x.op in puts and put.x.op.value.op in _sources(put.value) for put in puts):
+        yield "part of a part"
     if any(v in constants or v in function.body.args for v in given):
         yield "output is an input"
 

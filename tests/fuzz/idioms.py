@@ -168,9 +168,12 @@ def grow(g: Graph) -> None:
         return
     name, var = g.r.choice(g.matrices)
     seen = read(g, f"{name}[{g.r.randint(0, 3)}, {g.r.randint(0, 2)}]", var.dtype, (g.fresh("?"), g.fresh("?")))
-    value = fresh(g, f"neg({seen.name})", var.dtype, (g.fresh("?"), g.fresh("?")))
-    g.emit(f"cache.write {value.name} >> {name}[];")
-    g.scopes[-1].append(seen)
+    value = fresh(g, computed(g, seen.name, *seen.type), *seen.type)
+    if g.r.random() < 0.5:
+        value = fresh(g, f"max({seen.name}, {value.name})", *seen.type)
+    if g.r.random() < 0.7:
+        g.emit(f"cache.write {value.name} >> {name}[];")
+    g.scopes[-1] += [seen, value]
 
 
 def _entries(g: Graph, table: Table) -> tuple[str, str]:
@@ -443,6 +446,26 @@ def overwrite(g: Graph) -> None:
     g.scopes[-1].append(value)
 
 
+def parts(g: Graph) -> None:
+    """Rows of one variable, each computed of the row before, which may be needed again or be the same one."""
+    r = g.r
+    first = g.pick(lambda v: v.dtype in NUMBERS and v.known and len(v.shape) in (1, 2) and 0 not in v.shape)
+    if first is None:
+        return
+    rows = r.randint(2, 3)
+    sizes = ", ".join(map(str, (rows, *first.shape)))
+    whole = fresh(g, f"broadcast_to({first.name}, shape=[{sizes}])", first.dtype, (rows, *first.shape))
+    g.emit(f"op neg({whole.name}) >> {whole.name};")
+    row = fresh(g, kernel(g, first.name, *first.type), *first.type)
+    for _ in range(r.randint(1, 2)):
+        g.emit(f"transfer {row.name} >> {whole.name}[{g.index(rows)}];")
+        before, row = row, fresh(g, kernel(g, row.name, *first.type), *first.type)
+        if r.random() < 0.5:
+            g.op(kernel(g, before.name, *first.type), *first.type)
+    g.emit(f"transfer {row.name} >> {whole.name}[{g.index(rows)}];")
+    g.scopes[-1] += [whole, row]
+
+
 def lopsided(g: Graph) -> None:
     """A branch that changes a variable on one side and leaves it on the other."""
     r = g.r
@@ -530,6 +553,6 @@ def _text(name: str, lines: list[str]) -> str:
 
 IDIOMS = (
     (6, update), (4, scan), (4, perhaps), (3, shift), (3, recur), (6, wrap), (3, grow),
-    (5, carry), (6, hold), (4, overwrite), (4, lopsided), (3, twice), (4, hand_out),
+    (5, carry), (6, hold), (4, overwrite), (4, parts), (4, lopsided), (3, twice), (4, hand_out),
 )  # fmt: skip
-FLAT = (update, shift, recur, wrap, grow, overwrite)  # no braces and no other statements
+FLAT = (update, shift, recur, wrap, grow, overwrite, parts)  # no braces and no other statements

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from oic.driver import Program, Settings, lowered
 from oic.ir.encodings import ALIGN, WIDEST
 from oic.ir.module import Module
-from oic.ir.verify import verify
 from oic.kernels.targets import TARGETS, Target
+from oic.memory.verify import verify
 from oic.passes.pipeline import PIPELINE
 from oic.passes.plan_memory import plan_memory
 

@@ -11,7 +11,7 @@ from oic.reference.interpret import Machine
 from tests.fuzz.checks import compiled, program_of, steps
 from tests.fuzz.graph_features import FEATURES, features
 
-SEEDS = range(60)
+SEEDS = range(80)
 # In one graph of ten at the least.
 COMMON = (
     "slice", "broadcast", "view of state", "in the caller's memory", "bytes shared", "held through a loop",

@@ -107,7 +107,7 @@ RULES = {
     "a view of state is no longer needed when it is written": (
         materialize, "is_apart", lambda *_: True, (19, 33),
     ),
-    "what is live together has bytes apart": (planner, "place", _all_at_the_start, (0, 2)),
+    "what is live together has bytes apart": (planner, "place", _all_at_the_start, (3, 4)),
     "a loop needs what comes from outside it to its end": (
         Liveness, "use", lambda self, user, _: self.start[user], (0, 1),
     ),
