@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from oic.check.foreign import SETTINGS, STATEMENTS, TABLE, plain
+from oic.check.foreign import plain, statements, tables
 from oic.check.operator_names import operator_hint, setting_hint
 from oic.check.source import parse
 from oic.diagnostics import OicError
@@ -15,6 +15,8 @@ from oic.operators import catalog
 from oic.operators.base import by_name, in_source, positional, settings
 from oic.syntax.habits import INFIX, SECTIONS
 from oic.syntax.recover import SECTIONS as KNOWN_SECTIONS
+
+TABLE, SETTINGS = tables()
 
 PRELUDE = """
 dynamic {
@@ -48,7 +50,7 @@ def test_statements_compile() -> None:
     for _ in range(ROUNDS):
         results = " ".join(f"y{n}: {type_};" for n, type_ in enumerate(types))
         rows = "\n".join(
-            re.sub(r"\by\b", f"y{n}", statements) for n, (_, statements) in enumerate(TABLE)
+            re.sub(r"\by\b", f"y{n}", found) for n, found in enumerate(TABLE.values())
         )
         text = f"{PRELUDE} volatile {{ {results} }} block entry {{ {rows} return; }}"
         try:
@@ -66,9 +68,9 @@ def test_statements_compile() -> None:
 
 def test_table() -> None:
     """No name twice, none an operator's own, and enough of them."""
-    names = [plain(name) for row, _ in TABLE for name in row.split()]
-    assert len(names) == len(set(names)) == len(STATEMENTS) > 200
-    assert not {name for row, _ in TABLE for name in row.split()} & set(catalog())
+    names = [name for row in TABLE for name in row]
+    assert len(names) == len({plain(name) for name in names}) == len(statements()) > 200
+    assert not set(names) & set(catalog())
 
 
 @pytest.mark.parametrize("name", NAMED)

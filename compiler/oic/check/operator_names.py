@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from oic.check.foreign import SETTINGS, STATEMENTS, plain
+from oic.check.foreign import plain, statements, tables
 from oic.diagnostics import Diagnostic, Span, did_you_mean, nearest
 from oic.operators import catalog
 from oic.operators.base import Operator, from_source
@@ -23,13 +23,14 @@ def operator_hint(name: str) -> str | None:
     same = {plain(n): n for n in known}
     if plain(name) in same:
         return f"did you mean '{same[plain(name)]}'?"
-    if plain(name) in STATEMENTS:
-        return f"here that is '{STATEMENTS[plain(name)]}'"
+    others = statements()
+    if plain(name) in others:
+        return f"here that is '{others[plain(name)]}'"
     if f"{name}_axis" in known:
         return f"did you mean '{name}_axis'?"
-    close = nearest(plain(name), [*STATEMENTS, *same], CLOSE)
-    if close in STATEMENTS:
-        return f"here '{close}' is '{STATEMENTS[close]}'"
+    close = nearest(plain(name), [*others, *same], CLOSE)
+    if close in others:
+        return f"here '{close}' is '{others[close]}'"
     return did_you_mean(name, known)
 
 
@@ -41,7 +42,7 @@ def takes_string(operator: type[Operator], setting: str) -> bool:
 
 def setting_hint(name: str, known: Collection[str]) -> str | None:
     """What an unknown setting may mean, among those that an operator has."""
-    for other in SETTINGS.get(name, ()):
+    for other in tables()[1].get(name, ()):
         if other in known:
             return f"did you mean '{other}'?"
     if (hint := did_you_mean(name, known)) is not None:
