@@ -147,10 +147,11 @@ class Pad(Operator, name="pad"):
         return np.pad(x, added, self.mode)  # type: ignore[call-overload]
 
     def _args(self) -> KernelArgs:
-        before, after = Ints(tuple(self.before)), Ints(tuple(self.after))
-        value = Converted(self.value, self.x.dtype.value)
-        sizes = {"rank": self.x.tensor.rank, "shape": Ints(self.x.shape), "before": before, "after": after}
-        return {"x": self.x, "y": Out(), **sizes, "mode": self.MODES.index(self.mode), "value": value}
+        return self.members(
+            rank=self.x.tensor.rank, shape=Ints(self.x.shape), before=Ints(tuple(self.before)),
+            after=Ints(tuple(self.after)), mode=self.MODES.index(self.mode),
+            value=Converted(self.value, self.x.dtype.value),
+        )  # fmt: skip
 
     kernels = (Kernel("pad", ("x",), _args),)
 
@@ -184,7 +185,7 @@ class Repeat(Operator, name="repeat"):
 
     def _args(self) -> KernelArgs:
         outer, size, inner = around(self.x.shape, self.axis % self.x.tensor.rank)
-        return {"x": self.x, "y": Out(), "rows": outer * size, "inner": inner, "times": self.times}
+        return self.members(rows=outer * size, inner=inner, times=self.times)
 
     kernels = (Kernel("repeat", ("x",), _args),)
 
@@ -216,8 +217,7 @@ class Flip(Operator, name="flip"):
     def _args(self) -> KernelArgs:
         rank = self.x.tensor.rank
         axes = {a % rank for a in self.axes}
-        marks = Ints(tuple(int(a in axes) for a in range(rank)))
-        return {"x": self.x, "y": Out(), "rank": rank, "shape": Ints(self.x.shape), "marks": marks}
+        return self.members(rank=rank, shape=Ints(self.x.shape), marks=Ints(tuple(int(a in axes) for a in range(rank))))
 
     kernels = (Kernel("flip", ("x",), _args),)
 
@@ -252,8 +252,7 @@ class Gather(Operator, name="gather"):
         shape = self.table.shape
         known, size = self.ids.op, shape[axis]
         if isinstance(known, Splat) and not 0 <= known.value < dims.maximum(size):
-            what = f"id {known.value} is outside 0 to {dims.maximum(size) - 1}"
-            raise OpError("index-bound", what, "ids")
+            raise OpError("index-bound", f"id {known.value} is outside 0 to {dims.maximum(size) - 1}", "ids")
         mine = self.table.dtype
         if self.to is not None and self.to is not mine and not holds(self.to, mine):
             raise OpError("op-dtype", f"{self.to} does not hold every value of {mine}", "to")
@@ -264,19 +263,16 @@ class Gather(Operator, name="gather"):
         return [CheckIds(self.ids, size, self.ids.hint or "ids")]
 
     def reference(self, table: Array, ids: Array) -> Array:
-        taken = np.take(table, ids, self.axis)
-        return taken.astype(self.result.dtype.wide)
+        return np.take(table, ids, self.axis).astype(self.result.dtype.wide)
 
     def _args(self) -> KernelArgs:
-        sizes = along(self.table, self.axis, "size")
-        return {"table": self.table, "ids": self.ids, "y": Out(), **sizes, "n": self.ids.tensor.size}
+        return self.members(**along(self.table, self.axis, "size"), n=self.ids.tensor.size)
 
     def _copies(self) -> bool:
         return self.table.tensor.stored is self.result.dtype
 
     def _in_panels(self) -> KernelArgs:
-        sizes = {"inner": self.table.shape[1], "n": self.ids.tensor.size}
-        return {"table": self.table, "ids": self.ids, "y": Out(), **sizes}
+        return self.members(inner=self.table.shape[1], n=self.ids.tensor.size)
 
     def _elements(self) -> int:
         """Elements of the fewest ids of a step, but one: what products of the table cost is that of one row, too."""
@@ -345,6 +341,6 @@ class Iota(Operator, name="iota"):
         return np.broadcast_to(count + int(self.start), sizes)  # type: ignore[arg-type]
 
     def _args(self) -> KernelArgs:
-        return {"y": Out(), **along(self.result, self.axis), "start": Converted(self.start, "int64_t")}
+        return self.members(**along(self.result, self.axis), start=Converted(self.start, "int64_t"))
 
     kernels = (Kernel("iota", ("result",), _args),)

@@ -15,7 +15,7 @@ from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.index import at_least
 from oic.ir.types import Type
-from oic.kernels.kernel import Converted, Ints, Kernel, KernelArgs, Out, Scratch, Stride
+from oic.kernels.kernel import Converted, Ints, Kernel, KernelArgs, Scratch, Stride
 from oic.kernels.targets import NATIVE
 from oic.operators.base import Operator, require_broadcast
 from oic.operators.bounds import epsilon, real, rounded
@@ -145,8 +145,7 @@ class Attention(Operator, name="attention"):
 
     def _require_scores(self, where: str, dtype: DType) -> None:
         """bias and mask broadcast to [.., Hq, N, T]."""
-        value = getattr(self, where)
-        if value is None:
+        if getattr(self, where) is None:
             return
         self.require(where, (dtype,))
         *lead, n, heads, _ = self.q.shape
@@ -193,22 +192,18 @@ class Attention(Operator, name="attention"):
         queries, keys = dims.maximum(q.shape[-3]), dims.maximum(k.shape[-3])
         room = work(queries, keys, heads, widths, (q.dtype, k.dtype), self.mask is not None, paired)
         scale = self.scale if isinstance(self.scale, Value) else self._scale()
-        return {
-            "q": q, "k": k, "v": v, "bias": self.bias, "mask": self.mask, "kv_len": kv_len,
-            "k_scale": self.k_scale, "v_scale": self.v_scale, "y": Out(),
-            "work": Scratch(q.dtype.computed.nbytes(room), q.dtype.value, each=True), "room": room, **self._parts(),
-            "rank": rank, "shape": Ints(lead),
-            "N": q.shape[-3], "keys": k.shape[-3], "Hq": q.shape[-2], "Hk": k.shape[-2], "Dk": q.shape[-1],
-            "Dv": v.shape[-1],
+        return self.members(
+            kv_len=kv_len, work=Scratch(q.dtype.computed.nbytes(room), q.dtype.value, each=True), room=room,
+            **self._parts(), rank=rank, shape=Ints(lead), N=q.shape[-3], keys=k.shape[-3], Hq=q.shape[-2],
+            Hk=k.shape[-2], Dk=q.shape[-1], Dv=v.shape[-1],
             **{f"{n}s": strides_of(x, rank + 2, x.tensor.rank - 1) for n, x in zip("qkv", (q, k, v))},
-            "bs": strides_of(self.bias, rank + 3, rank + 3), "ms": strides_of(self.mask, rank + 3, rank + 3),
-            "kss": strides_of(self.k_scale, rank + 2, rank + 2), "vss": strides_of(self.v_scale, rank + 2, rank + 2),
-            "ls": Ints((0,) * rank) if kv_len is None else ls,
-            "length": length, "scale": Converted(scale, q.dtype.value),
-            "softcap": None if self.softcap is None else Converted(self._softcap(), q.dtype.value),
-            "causal": Converted(int(self.causal), "int"),
-            "window": Converted(EVERYTHING if self.window is None else self.window, "int64_t"),
-        }  # fmt: skip
+            bs=strides_of(self.bias, rank + 3, rank + 3), ms=strides_of(self.mask, rank + 3, rank + 3),
+            kss=strides_of(self.k_scale, rank + 2, rank + 2), vss=strides_of(self.v_scale, rank + 2, rank + 2),
+            ls=Ints((0,) * rank) if kv_len is None else ls, length=length, scale=Converted(scale, q.dtype.value),
+            softcap=None if self.softcap is None else Converted(self._softcap(), q.dtype.value),
+            causal=Converted(int(self.causal), "int"),
+            window=Converted(EVERYTHING if self.window is None else self.window, "int64_t"),
+        )  # fmt: skip
 
     def _parts(self) -> KernelArgs:
         """Room for what spans of the keys give, where threads share them."""
@@ -302,8 +297,7 @@ class Attn(Operator, name="attn"):
 
     def reference(self, h: Array, k: Array, v: Array, w: Array) -> Array:
         q, k, v = self._operands(h, k, v, w)
-        part = np.ones((1, 1, k.shape[0]), np.bool_)
-        y = attend(q, k, v, self._scale(), None, part)
+        y = attend(q, k, v, self._scale(), None, np.ones((1, 1, k.shape[0]), np.bool_))
         return y.reshape(y.shape[0], math.prod(y.shape[1:]))
 
     def _operands(self, h: Any, k: Any, v: Any, w: Any) -> tuple[Array, Array, Array]:
@@ -314,8 +308,7 @@ class Attn(Operator, name="attn"):
         return q.reshape(q.shape[0], np.shape(w)[1] // k.shape[-1], k.shape[-1]), k, v
 
     def _scale(self) -> float:
-        width = max(1, dims.maximum(self.k.shape[-1]))
-        return float(self.h.dtype.wide.type(1 / math.sqrt(width)))
+        return float(self.h.dtype.wide.type(1 / math.sqrt(max(1, dims.maximum(self.k.shape[-1])))))
 
     def tolerance(self, y: Array, *inputs: Any) -> Array:
         q, k, v = self._operands(*inputs)
@@ -323,8 +316,7 @@ class Attn(Operator, name="attn"):
         error = 2 * h.shape[1] * epsilon(self.h.dtype) * (np.abs(h) @ np.abs(w)).max(initial=0.0)
         moved = 2 * self._scale() * error * np.abs(k).sum(-1).max(initial=0.0) * np.abs(v).max(initial=0.0)
         flat = np.asarray(y).reshape(q.shape[0], q.shape[1], v.shape[-1])
-        bound = attention_bound(flat, q, k, v, None, self._scale(), self.h.dtype)
-        return bound.reshape(np.shape(y)) + moved
+        return attention_bound(flat, q, k, v, None, self._scale(), self.h.dtype).reshape(np.shape(y)) + moved
 
     def _args(self) -> KernelArgs:
         heads, three = self._heads(), self.k.tensor.rank == 3
@@ -332,14 +324,13 @@ class Attn(Operator, name="attn"):
         keys = dims.maximum(self.k.shape[0]) if three else 1
         room = work(1, keys, (heads, self.k.shape[-2]), (width, out), (self.h.dtype, self.k.dtype))
         room += dims.maximum(heads) * (dims.maximum(width) + dims.maximum(out))
-        return {
-            "h": self.h, "k": self.k, "v": self.v, "w": self.w, "y": Out(),
-            "work": Scratch(self.h.dtype.computed.nbytes(room), self.h.dtype.value), "rows": self.h.shape[0],
-            "D": self.h.shape[1], "keys": self.k.shape[0] if three else 1, "Hq": heads, "Hk": self.k.shape[-2],
-            "Dk": width, "Dv": out, "hs": Stride(self.h, 0), "kt": Stride(self.k, 0) if three else 0,
-            "kh": Stride(self.k, -2), "vt": Stride(self.v, 0) if three else 0, "vh": Stride(self.v, -2),
-            "ws": Stride(self.w, 0), "scale": Converted(self._scale(), self.h.dtype.value),
-        }  # fmt: skip
+        return self.members(
+            work=Scratch(self.h.dtype.computed.nbytes(room), self.h.dtype.value), rows=self.h.shape[0],
+            D=self.h.shape[1], keys=self.k.shape[0] if three else 1, Hq=heads, Hk=self.k.shape[-2], Dk=width, Dv=out,
+            hs=Stride(self.h, 0), kt=Stride(self.k, 0) if three else 0, kh=Stride(self.k, -2),
+            vt=Stride(self.v, 0) if three else 0, vh=Stride(self.v, -2), ws=Stride(self.w, 0),
+            scale=Converted(self._scale(), self.h.dtype.value),
+        )  # fmt: skip
 
     kernels = (Kernel("attn", ("h", "k", "w"), _args, layouts={"h": 1, "k": 1, "v": 1, "w": 1}),)
 
@@ -428,8 +419,7 @@ def attend(q: Array, k: Array, v: Array, scale: float, bias: Any, part: Mask, so
     s = np.where(part, s, -np.inf)
     top = s.max(-1, keepdims=True, initial=-np.inf)
     weight = np.where(part, np.exp(s - top), 0.0)
-    total = weight.sum(-1, keepdims=True)
-    weight = weight / total
+    weight = weight / weight.sum(-1, keepdims=True)
     values = np.moveaxis(np.repeat(v, q.shape[-2] // k.shape[-2], -2), -2, -3)
     y = _weighted(weight, values, part)
     y = np.where(part.any(-1, keepdims=True), y, 0.0)

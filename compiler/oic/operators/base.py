@@ -31,7 +31,7 @@ from oic.dtypes import ALL, FLT, NUM, Array, DType, bool_, f32, i32
 from oic.ir.core import Field, Op, OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.types import TensorType, Type
-from oic.kernels.kernel import Instance, Ints, Kernel, KernelArgs
+from oic.kernels.kernel import Instance, Ints, Kernel, KernelArgs, Out
 from oic.kernels.targets import Target
 from oic.operators.settings import accumulated, range_checks, require_number
 
@@ -124,39 +124,40 @@ class Call:
 
 
 class Operator(Op):
-    """Base of the operators of OPS."""
+    """Base of the operators of OPS.
+
+    allowed  what the first operand may be whose dtype is not its `own`; of an operator without operands, the result
+    kernels  the ways to compute it; for operators that are not elementwise
+    c        of those that are; may be a property, where the function depends on more than one dtype
+    long     an element is a chain of tens of operations, each of which waits for the one before
+    derived  settings and optional operands that are the compiler's own: no source may give them
+    own      operands whose dtype does not go with that of the others: what a literal there is
+    scalars  optional operands that may be an integer expression as well
+    gives    the result's dtype, of elementwise operators; None: that of the first operand
+    numbers  settings that are numbers of the first operand's kind; of elementwise operators
+    tensors  settings that may also be an integer variable of several elements
+    unread   operands that give their shape alone: their elements are not read
+    selects  operands of which only as many elements are read as the result has
+    renamed  fields that have another name in source: field by that name
+    of       the function of NumPy that is the meaning, where it takes no more to say it
+    """
 
     catalog = True
     allowed: ClassVar[frozenset[DType]] = frozenset(ALL.values())
-    """What the first operand may be whose dtype is not its `own`; of an operator without operands, the result."""
     examples: ClassVar[tuple[tuple[str, ...], ...]] = ()
     kernels: ClassVar[tuple[Kernel, ...]] = ()
-    """The ways to compute it; for operators that are not elementwise."""
     c: ClassVar[Scalar | None] = None
-    """May be a property, where the function depends on more than one dtype."""
     long: ClassVar[bool] = False
-    """An element is a chain of tens of operations, each of which waits for the one before."""
     derived: ClassVar[tuple[str, ...]] = ()
-    """Settings and optional operands that are the compiler's own: no source may give them."""
     own: ClassVar[dict[str, DType]] = {}
-    """Operands whose dtype does not go with that of the others: what a literal there is."""
     scalars: ClassVar[tuple[str, ...]] = ()
-    """Optional operands that may be an integer expression as well."""
     gives: ClassVar[DType | None] = None
-    """The result's dtype, of elementwise operators; None: that of the first operand."""
     numbers: ClassVar[tuple[str, ...]] = ()
-    """Settings that are numbers of the first operand's kind; of elementwise operators."""
     tensors: ClassVar[tuple[str, ...]] = ()
-    """Settings that may also be an integer variable of several elements."""
     unread: ClassVar[tuple[str, ...]] = ()
-    """Operands that give their shape alone: their elements are not read."""
     selects: ClassVar[tuple[str, ...]] = ()
-    """Operands of which only as many elements are read as the result has."""
     renamed: ClassVar[dict[str, str]] = {}
-    """Fields that have another name in source: field by that name."""
-
     of: ClassVar[Any] = None
-    """The function of NumPy that is the meaning, where it takes no more to say it."""
 
     def result_types(self) -> list[Type]:
         first = next((k for k in positional(type(self)) if k not in self.own), None)
@@ -208,6 +209,12 @@ class Operator(Op):
 
     def overwritable(self) -> tuple[str, ...]:
         return self.chosen().inplace if self.kernels else () if self.gives else self.inplace
+
+    def members(self, **more: Any) -> KernelArgs:
+        """Members of a kernel's argument struct: the operands by their names, the result, and more."""
+        own = ("operand", "optional")
+        operands = {k: getattr(self, k) for k, f in self.fields.items() if f.kind in own and k not in self.derived}
+        return {**operands, "y": Out(), **more}
 
     def call(self) -> Call:
         """The call of its kernel; for operators that are not elementwise."""

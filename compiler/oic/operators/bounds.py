@@ -40,6 +40,4 @@ def last_place(y: Any, dtype: DType) -> F64:
 def rounded(y: Any, error: Any, dtype: DType) -> F64:
     """An error of the computed value, and what rounding to a narrow result adds."""
     total = np.asarray(error, np.float64)
-    if dtype.narrow:
-        return total + last_place(np.abs(real(y)) + total, dtype)
-    return total + dtype.smallest
+    return total + (last_place(np.abs(real(y)) + total, dtype) if dtype.narrow else dtype.smallest)

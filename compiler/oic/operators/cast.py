@@ -107,15 +107,12 @@ class Cast(UnaryOperator, name="cast"):
     def reference(self, x: Array) -> Array:
         if self.to.kind == "bool":
             return np.not_equal(x, 0)
-        if self.to.is_float:
-            return to_float(x, self.to)
-        return self._integer(x)
+        return to_float(x, self.to) if self.to.is_float else self._integer(x)
 
     def _integer(self, x: Array) -> Array:
         to = self.to
         if self.x.dtype.is_float:
-            whole = ROUNDING[self.rounding_mode](np.where(x == x, x, 0).astype(np.float64))
-            return saturated(whole, to)
+            return saturated(ROUNDING[self.rounding_mode](np.where(x == x, x, 0).astype(np.float64)), to)
         wide = x.astype(np.uint64 if self.x.dtype is u64 else np.int64)
         if self.saturate is False or to.holds(self.x.dtype):
             return wrap(wide, to)

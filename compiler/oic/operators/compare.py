@@ -9,7 +9,7 @@ import numpy as np
 from oic.dtypes import ALL, FLOATS, FLT, NUM, Array, DType, bitset, bool_
 from oic.ir.core import OpError, Value
 from oic.ir.types import Type
-from oic.kernels.kernel import Kernel, KernelArgs, Out
+from oic.kernels.kernel import Kernel, KernelArgs
 from oic.operators.base import Comparison, Elementwise, Operator, Scalar, UnaryOperator
 
 
@@ -120,9 +120,7 @@ class Filter(Elementwise, name="filter"):
     @property
     def c(self) -> Scalar:  # type: ignore[override]
         """With a bool condition filter is `where`, its operands in another order."""
-        if self.condition.dtype is bool_:
-            return Scalar(("condition", "a", "b"), "oic_where")
-        return Scalar()
+        return Scalar(("condition", "a", "b"), "oic_where") if self.condition.dtype is bool_ else Scalar()
 
     def reference(self, a: Array, b: Array, condition: Array) -> Array:
         return np.where(condition != 0, a, b)
@@ -178,7 +176,7 @@ class IsFinite(Operator, name="is_finite"):
         return np.asarray(np.isfinite(x).all())
 
     def _args(self) -> KernelArgs:
-        return {"x": self.x, "y": Out(), "n": self.x.tensor.size}
+        return self.members(n=self.x.tensor.size)
 
     kernels = (Kernel("is_finite", ("x",), _args),)
 

@@ -161,13 +161,11 @@ def _fused(op: Op, read: ReadValue, sizes: Mapping[str, int]) -> list[Array]:
     for step in body.ops[:-1]:
         inner.update(zip(step.results, compute(step, look, sizes), strict=True))
     shapes = [shape_of(r.tensor, sizes) for r in op.results]
-    yielded = body.terminator.operands
-    return [np.broadcast_to(look(v), s) for v, s in zip(yielded, shapes, strict=True)]
+    return [np.broadcast_to(look(v), s) for v, s in zip(body.terminator.operands, shapes, strict=True)]
 
 
 def stepped(old: Array, amount: int, dtype: DType) -> Array:
     """A numeric scalar and an integer added: wrapped, or rounded, in the scalar's type."""
     if dtype.is_float:
-        wide = dtypes.widen(old, dtype)
-        return dtypes.store(wide + np.asarray(amount).astype(dtype.wide), dtype)
+        return dtypes.store(dtypes.widen(old, dtype) + np.asarray(amount).astype(dtype.wide), dtype)
     return dtypes.store(old.astype(np.int64) + np.int64(amount), dtype)

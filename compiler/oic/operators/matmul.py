@@ -100,8 +100,7 @@ class MatMul(Operator, name="matmul"):
         _, n = self._matrix(self.b, self.transpose_b)
         if self.b_scale is not None:
             self._require_scale(self.b_scale)
-        to = accumulated(self, self.a.dtype)
-        return self.tensor(to, [*self._batch(), m, n])
+        return self.tensor(accumulated(self, self.a.dtype), [*self._batch(), m, n])
 
     @staticmethod
     def _matrix(value: Value, transposed: bool) -> tuple[Dim, Dim]:
@@ -161,8 +160,7 @@ class MatMul(Operator, name="matmul"):
 
     def tolerance(self, y: Array, *inputs: Any) -> Array:
         a, b = self._oriented(*[*inputs, None][:3])
-        bound = product_bound(y, a, b, self.a.dtype)
-        return quantized.bound_as_computed(self, self.b, bound, real(a), real(b))
+        return quantized.bound_as_computed(self, self.b, product_bound(y, a, b, self.a.dtype), real(a), real(b))
 
     def _args(self) -> KernelArgs:
         m, k = self._matrix(self.a, self.transpose_a)
@@ -343,15 +341,15 @@ class Linear(Sums, name="linear"):
         words, block = -(-dims.maximum(self.x.shape[-1]) // 2), self._block()
         work = Scratch(4 * words * (block + ROWS + 1 + WORD_ROWS), each=True)
         sizes = {"M": dims.product(self.x.shape[:-1]), "K": self.x.shape[-1], "N": self.w.shape[0]}
-        given = {"x": self.x, "w": self.w, "b": self.b, "y": Out(), "work": work, **sizes, "ldw": Stride(self.w, 0)}
-        return {**given, "rows": block, "room": work.nbytes, **self.scaling()}
+        ldw = Stride(self.w, 0)
+        return self.members(work=work, **sizes, ldw=ldw, rows=block, room=work.nbytes, **self.scaling())
 
     def _runs(self) -> Dim:
         """Rows, and runs of outputs of each."""
         return dims.product([*self.x.shape[:-1], dims.floor_div(self.w.shape[0] + RUN - 1, RUN)])
 
     def _in_panels(self) -> KernelArgs:
-        return {"x": self.x, "w": self.w, "b": self.b, "y": Out(), **_rows(self.x, self.w.shape[0])}
+        return self.members(**_rows(self.x, self.w.shape[0]))
 
     def _integer_types(self) -> tuple[DType, ...]:
         return self.x.dtype, self.result.dtype, self.result.dtype if self.b is None else self.b.dtype

@@ -16,7 +16,7 @@ from oic.ir import dims
 from oic.ir.core import OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.types import Type
-from oic.kernels.kernel import Converted, Kernel, KernelArgs, Out, flag
+from oic.kernels.kernel import Converted, Kernel, KernelArgs, flag
 from oic.operators.arrange import along
 from oic.operators.base import Operator, normal_axis
 from oic.operators.bounds import epsilon, real, rounded
@@ -94,10 +94,8 @@ class LayerNorm(Operator, name="layer_norm"):
         return self.x.dtype, self.gamma.dtype, beta.dtype
 
     def _args(self) -> KernelArgs:
-        first = self.x.tensor.rank - len(self.axes)
-        sizes = {"outer": dims.product(self.x.shape[:first]), "n": dims.product(self.x.shape[first:])}
-        eps = Converted(self.eps, self.x.dtype.value)
-        return {"x": self.x, "gamma": self.gamma, "beta": self.beta, "y": Out(), **sizes, "eps": eps}
+        first, eps = self.x.tensor.rank - len(self.axes), Converted(self.eps, self.x.dtype.value)
+        return self.members(outer=dims.product(self.x.shape[:first]), n=dims.product(self.x.shape[first:]), eps=eps)
 
     kernels = (Kernel("layer_norm", _types, _args, inplace=("x",), units=_rows, work=elementwise_work),)
 
@@ -143,8 +141,8 @@ class RmsNorm(Operator, name="rms_norm"):
         return rounded(y, unit * np.abs(real(y)), self.x.dtype)
 
     def _args(self) -> KernelArgs:
-        sizes = {"outer": dims.product(self.x.shape[:-1]), "n": self.x.shape[-1]}
-        return {"x": self.x, "gamma": self.gamma, "y": Out(), **sizes, "eps": Converted(self.eps, self.x.dtype.value)}
+        eps = Converted(self.eps, self.x.dtype.value)
+        return self.members(outer=dims.product(self.x.shape[:-1]), n=self.x.shape[-1], eps=eps)
 
     kernels = (Kernel("rms_norm", ("x", "gamma"), _args, inplace=("x",), units=_rows, work=elementwise_work),)
 
@@ -209,9 +207,7 @@ class BatchNorm(Operator, name="batch_norm"):
         return rounded(y, 6 * epsilon(self.x.dtype) * (unit + b), self.x.dtype)
 
     def _args(self) -> KernelArgs:
-        parameters = {"gamma": self.gamma, "beta": self.beta, "mean": self.mean, "var": self.var}
-        sizes = along(self.x, self.channel, "channels")
-        return {"x": self.x, **parameters, "y": Out(), **sizes, "eps": Converted(self.eps, self.x.dtype.value)}
+        return self.members(**along(self.x, self.channel, "channels"), eps=Converted(self.eps, self.x.dtype.value))
 
     kernels = (Kernel("batch_norm", ("x",), _args, inplace=("x",)),)
 
@@ -229,12 +225,11 @@ class Exponentials(Operator):
         return [self.x.type]
 
     def args(self) -> KernelArgs:
-        return {"x": self.x, "y": Out(), **along(self.x, self.axis)}
+        return self.members(**along(self.x, self.axis))
 
     def ordered(self) -> KernelArgs:
         """The members, with the order that the axis, and no size, decides: each element a part, or parts."""
-        last = self.axis % self.x.tensor.rank == self.x.tensor.rank - 1
-        return {**self.args(), "columns": flag(not last)}
+        return {**self.args(), "columns": flag((self.axis + 1) % self.x.tensor.rank != 0)}
 
 
 class Softmax(Exponentials, name="softmax"):

@@ -72,5 +72,4 @@ def _box(x: Value, offsets: list[Value], lengths: list[Any]) -> TensorType:
         raise OpError("ir", f"a box of {x.type} has {len(offsets)} offsets", "offsets")
     if not all(map(is_index, offsets)):
         raise OpError("ir", "offsets are index integers", "offsets")
-    sizes = tuple(n for n in lengths if n is not None)
-    return TensorType(x.dtype, (*sizes, *x.shape[len(lengths) :]))
+    return TensorType(x.dtype, (*(n for n in lengths if n is not None), *x.shape[len(lengths) :]))

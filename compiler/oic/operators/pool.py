@@ -11,7 +11,7 @@ from oic.ir import dims
 from oic.ir.core import Op, OpError, Value
 from oic.ir.index import at_least
 from oic.ir.types import Type
-from oic.kernels.kernel import Kernel, KernelArgs, Out, flag
+from oic.kernels.kernel import Kernel, KernelArgs, flag
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.conv import over_two, per_axis, two_axes
@@ -42,8 +42,7 @@ class Pool(Operator):
 
     def checks(self) -> list[Op]:
         """Sizes of the result may be negative at run time."""
-        n = len(self._settings()[0])
-        return [op for size in self.result.shape[-n:] for op in at_least(0, size)]
+        return [op for size in self.result.shape[-len(self._settings()[0]) :] for op in at_least(0, size)]
 
     def _settings(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         """(kernel, stride, padding), one each for the pooled axes."""
@@ -72,11 +71,10 @@ class Pool(Operator):
         sizes, stride, padding = self._settings()
         n = len(sizes)
         (height, width), (out_height, out_width) = (two_axes(1, v[-n:]) for v in (self.x.shape, self.result.shape))
-        return {
-            "x": self.x, "y": Out(), "planes": dims.product(self.x.shape[:-n]), "height": height, "width": width,
-            "out_height": out_height, "out_width": out_width, **over_two(1, window=sizes, stride=stride),
-            **over_two(0, padding=padding),
-        }  # fmt: skip
+        return self.members(
+            planes=dims.product(self.x.shape[:-n]), height=height, width=width, out_height=out_height,
+            out_width=out_width, **over_two(1, window=sizes, stride=stride), **over_two(0, padding=padding),
+        )  # fmt: skip
 
 
 class MaxPool(Pool, name="max_pool"):
@@ -124,8 +122,7 @@ class AvgPool(Pool, name="avg_pool"):
         return self._windows(x, 0.0).sum(-1) / self._counts(x)
 
     def _counts(self, x: Array) -> Array:
-        present = self._windows(np.ones(x.shape), float(self.count_include_pad))
-        return present.sum(-1)
+        return self._windows(np.ones(x.shape), float(self.count_include_pad)).sum(-1)
 
     def tolerance(self, y: Array, *inputs: Any) -> Array:
         windows = self._windows(np.abs(real(inputs[0])), 0.0)

@@ -148,11 +148,11 @@ class Rope(Operator, name="rope"):
         lead, rows = x.shape[:-3], dict(zip(("N", "H", "D"), x.shape[-3:]))
         pointer, steps, first = one_or_each(self.pos, len(lead) + 1)
         where = Ints(tuple(Stride(x, a) for a in range(x.tensor.rank - 1)))
-        sizes = {"rank": len(lead), "shape": Ints(lead), **rows, "xs": where, "ps": steps, "first": first}
-        style = flag(self.style == "interleaved")
-        base = Converted(self.base, "double")
-        angle = {"freqs": self.freqs, "base": base, "dims": self._turned(), "interleaved": style}
-        return {"x": x, "pos": pointer, "y": Out(), **sizes, **angle}
+        return {
+            "x": x, "pos": pointer, "y": Out(), "rank": len(lead), "shape": Ints(lead), **rows, "xs": where,
+            "ps": steps, "first": first, "freqs": self.freqs, "base": Converted(self.base, "double"),
+            "dims": self._turned(), "interleaved": flag(self.style == "interleaved"),
+        }  # fmt: skip
 
     kernels = (Kernel("rope", ("x",), _args, layouts={"x": 1}, inplace=("x",)),)
 
@@ -228,10 +228,9 @@ class RelativePositionBias(Operator, name="relative_position_bias"):
         return np.moveaxis(table[bucket], -1, 0)
 
     def _args(self) -> KernelArgs:
-        borders = self.borders()
-        sizes = {"H": self.table.shape[1], "n": self.n, "t": self.t, "q_start": Converted(self.q_start, "int64_t")}
+        borders, start = self.borders(), Converted(self.q_start, "int64_t")
         rule = {"half": self._half(), "exact": self._exact(), "borders": Ints(tuple(borders)), "count": len(borders)}
         both = flag(self.bidirectional)
-        return {"table": self.table, "y": Out(), **sizes, **rule, "bidirectional": both}
+        return self.members(H=self.table.shape[1], n=self.n, t=self.t, q_start=start, **rule, bidirectional=both)
 
     kernels = (Kernel("relative_position_bias", ("table",), _args),)

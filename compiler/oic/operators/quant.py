@@ -12,7 +12,7 @@ from oic.ir import dims
 from oic.ir.core import OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.types import Type
-from oic.kernels.kernel import Converted, Kernel, KernelArgs, Out, flag
+from oic.kernels.kernel import Converted, Kernel, KernelArgs, flag
 from oic.operators.arrange import along
 from oic.operators.base import EPS, Operator, normal_axis
 from oic.operators.bounds import real, rounded
@@ -64,8 +64,7 @@ class Affine(Operator):
         return self.x.dtype, self.result.dtype, i32 if self.zero_point is None else self.zero_point.dtype
 
     def _args(self) -> KernelArgs:
-        operands = {"x": self.x, "scale": self.scale, "zero_point": self.zero_point, "y": Out()}
-        return {**operands, **_stretches(self.x, self.axis)}
+        return self.members(**_stretches(self.x, self.axis))
 
 
 class Quantize(Affine, name="quantize"):
@@ -186,9 +185,8 @@ class Requantize(Operator, name="requantize"):
         return requantized(self, x, multiplier, shift)
 
     def _args(self) -> KernelArgs:
-        operands = {"x": self.x, "multiplier": self.multiplier, "shift": self.shift, "y": Out()}
-        rule = {"zero_point": Converted(self.zero_point, "int64_t"), "nearest": flag(self.rounding == "nearest")}
-        return {**operands, **_stretches(self.x, self.axis), **rule}
+        zero_point, nearest = Converted(self.zero_point, "int64_t"), flag(self.rounding == "nearest")
+        return self.members(**_stretches(self.x, self.axis), zero_point=zero_point, nearest=nearest)
 
     kernels = (Kernel("requantize", ("result",), _args, units=_units, work=elementwise_work),)
 
@@ -258,8 +256,7 @@ def requantized(op: Any, x: Array, multiplier: Array, shift: Array) -> Array:
 def _tflite(x: Array, m: Array, s: Array) -> Array:
     """Doubling high product with one rounding, then a shift right with another."""
     left, right = np.clip(s, 0, 31), np.clip(-s, 0, 31)
-    shifted = wrap(x << left, i32)
-    ab = shifted * m
+    ab = wrap(x << left, i32) * m
     total = ab + np.where(ab >= 0, 1 << 30, 1 - (1 << 30))
     high = np.where(total >= 0, total >> 31, -((-total) >> 31))
     high = np.minimum(high, 2**31 - 1)  # only -2^31 times itself

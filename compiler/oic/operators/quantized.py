@@ -116,9 +116,7 @@ def bound_as_computed(op: Op, w: Value, bound: Array, rows: Array, columns: Arra
     """A bound of the product of op, rows @ columns, with what its kernel, or the storage of w, adds to it."""
     if in_groups(w):
         return np.asarray(bound * (1 + 2.0**-6) + np.matmul(steps(rows), np.abs(columns)))
-    if op.kernel == PAIRS:
-        return pairs_bound(bound, rows, columns, op.operands[0].dtype is f32)
-    return bound
+    return pairs_bound(bound, rows, columns, op.operands[0].dtype is f32) if op.kernel == PAIRS else bound
 
 
 def _with_room(given: KernelArgs, shape: tuple[Dim, ...], nbytes: Callable[[int], int]) -> KernelArgs:

@@ -60,7 +60,7 @@ class TopK(Operator, name="top_k"):
         return [np.take_along_axis(x, order, self.axis), order]
 
     def _args(self) -> KernelArgs:
-        return {"x": self.x, "y": Out(0), "where": Out(1), **along(self.x, self.axis), "k": self.k}
+        return self.members(where=Out(1), **along(self.x, self.axis), k=self.k)
 
     kernels = (Kernel("top_k", ("x",), _args),)
 
@@ -104,8 +104,7 @@ class Sample(Operator, name="sample"):
             raise OpError("shape-mismatch", f"u is one number, not {self.u.type}", "u")
         if self.logits.shape[0] == 0:
             raise OpError("shape-mismatch", "there is nothing to sample from", "logits")
-        kinds = {"temperature": self.logits.dtype, "top_k": i64, "top_p": f32}
-        for where, dtype in kinds.items():
+        for where, dtype in (("temperature", self.logits.dtype), ("top_k", i64), ("top_p", f32)):
             require_number(self, where, dtype)
             setting = getattr(self, where)
             if not isinstance(setting, Value) and not setting >= 0:
@@ -126,11 +125,11 @@ class Sample(Operator, name="sample"):
 
     def _args(self) -> KernelArgs:
         size = self.logits.shape[0]
-        work = Scratch((8 + 4) * dims.maximum(size), "double")
-        temperature = Converted(self.temperature, self.logits.dtype.value)
-        top_k, top_p = Converted(self.top_k, "int64_t"), Converted(self.top_p, "float")
-        settings = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-        return {"logits": self.logits, "u": self.u, "y": Out(), "work": work, "V": size, **settings}
+        return self.members(
+            work=Scratch((8 + 4) * dims.maximum(size), "double"), V=size,
+            temperature=Converted(self.temperature, self.logits.dtype.value),
+            top_k=Converted(self.top_k, "int64_t"), top_p=Converted(self.top_p, "float"),
+        )  # fmt: skip
 
     kernels = (Kernel("sample", ("logits",), _args),)
 

@@ -56,9 +56,7 @@ def require_integer(op: Op, where: str, low: int, high: int, why: str = "") -> N
 
 def given(setting: Any, dtype: DType, real: Number, whole: Number) -> Any:
     """A setting, or its default: one number for floats, one for integers."""
-    if setting is not None:
-        return setting
-    return real if dtype.is_float else whole
+    return setting if setting is not None else real if dtype.is_float else whole
 
 
 def require_flag(op: Op, where: str) -> None:
@@ -87,8 +85,7 @@ def _require_scalar(op: Op, where: str, dtype: DType, setting: Value) -> None:
         floats = setting.dtype in {f32, f64}
         fits = floats if dtype.is_float else setting.dtype.is_int and dtype.holds(setting.dtype)
     if not fits:
-        kind = "an f32 or f64 variable" if dtype.is_float else "an integer variable"
-        raise refuse(op, where, kind)
+        raise refuse(op, where, "an f32 or f64 variable" if dtype.is_float else "an integer variable")
 
 
 def require_finite(op: Op, where: str, dtype: DType) -> None:
@@ -124,6 +121,4 @@ def accumulated(op: Op, dtype: DType) -> DType:
 
 def in_64_bits(x: Array, dtype: DType) -> Array:
     """Integers in 64 bits of their signedness; all else as it is."""
-    if not dtype.is_int:
-        return x
-    return x.astype(np.int64 if dtype.kind == "int" else np.uint64)
+    return x.astype(np.int64 if dtype.kind == "int" else np.uint64) if dtype.is_int else x
