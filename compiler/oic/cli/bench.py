@@ -46,8 +46,7 @@ def shown(name: str, found: Profile, shortest: bool) -> str:
 
     shortest   also the statements that take less than a hundredth of the step together
     """
-    width = None if sys.stdout.isatty() else WIDE
-    console = Console(width=width, color_system=None, highlight=False)
+    console = Console(width=None if sys.stdout.isatty() else WIDE, color_system=None, highlight=False)
     table = Table(box=None, pad_edge=False, header_style="", show_edge=False)
     table.add_column("line", justify="right")
     table.add_column("statement", no_wrap=True, overflow="ellipsis", max_width=max(20, console.width - NUMBERS))

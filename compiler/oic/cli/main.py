@@ -113,8 +113,7 @@ def ir(
     from oic.cli.ir import modules, shown
 
     program = common.load(**options, verified=verified)
-    found = modules(program, stage, after, only)
-    say(shown(found, changed=changed, mlir=mlir, as_json=as_json))
+    say(shown(modules(program, stage, after, only), changed=changed, mlir=mlir, as_json=as_json))
 
 
 @main.command()

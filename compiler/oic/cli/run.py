@@ -18,11 +18,10 @@ from oic.codegen.weights import Told, unheard
 from oic.compare.between import drawn
 from oic.compare.bisect import Culprit, bisect
 from oic.compare.harness import Run, Verdict, compare
-from oic.compare.inputs import random_inputs
+from oic.compare.inputs import own_inputs, random_inputs
 from oic.diagnostics import StepError, fail
 from oic.driver import Program, interface_of, lowered
 from oic.dtypes import Array
-from oic.ir import dims
 from oic.ir.grouping import by_key
 from oic.library.build import build, emit_measured
 from oic.library.cache import Cache
@@ -272,8 +271,8 @@ def diff_steps(
     runs = []
     for number in range(steps):
         chosen = entries[number % len(entries)]
-        own = {n: a for n, a in given.items() if n in chosen.inputs}
-        random = random_inputs(program.module, chosen, rng, _sizes(chosen.inputs, own))
+        own, sizes = own_inputs(chosen, given)
+        random = random_inputs(program.module, chosen, rng, sizes)
         runs.append(Run(chosen.symbol, random | own, drawn(actions) if number else ""))
     maker = compiled_program(program)
     with maker.make_executor() as executor:
@@ -299,13 +298,3 @@ def compared(name: str, verdict: Verdict, culprit: Culprit | None, bisected: boo
         lines.append(str(culprit) if culprit else "no pass changes the interpreter's answer")
     return "\n".join(lines)
 
-
-def _sizes(types: Any, given: dict[str, Array]) -> dict[str, int]:
-    """Extents that given inputs decide."""
-    found: dict[str, int] = {}
-    for name, array in given.items():
-        for dim, size in zip(types[name].shape, array.shape, strict=False):
-            extent = dims.atom(dim)
-            if extent is not None:
-                found[extent.name] = size
-    return found

@@ -216,8 +216,7 @@ def apply(frame: Frame, op: Op, read: ReadElement) -> c.Expression:
     by = spec.decides(op)
     arguments: list[c.Expression] = []
     for name in _passed(op, spec):
-        wanted = dtypes.i64 if name in spec.wide else by
-        arguments += _arguments(frame, op, name, wanted, read)
+        arguments += _arguments(frame, op, name, dtypes.i64 if name in spec.wide else by, read)
     if spec.bare:
         return arguments[0]
     if spec.infix and by.is_float:

@@ -101,8 +101,7 @@ class Frame:
 
     def checked(self, op: Op, hint: str, check: str, *args: c.Expression) -> None:
         """Give an op its integer, which a check gives or refuses."""
-        name = c.Identifier(self.names.unique(op.result.hint or hint or "at"))
-        self.body.add(c.Declare("int64_t", name.text))
+        name = self.variable(op.result.hint or hint or "at", "int64_t")
         self.refuse(op, check, *args, c.Prefix("&", name))
         self.indices[op.result] = Index(name)
 
@@ -120,6 +119,12 @@ class Frame:
         """Declare a constant, dropped if nothing uses it."""
         name = self.names.unique(hint)
         self.body.declare(type_, name, value)
+        return c.Identifier(name)
+
+    def variable(self, hint: str, type_: c.Type, value: c.Expression | None = None, **more: Any) -> c.Identifier:
+        """Declare a variable; gives its name."""
+        name = self.names.unique(hint)
+        self.body.add(c.Declare(type_, name, value, **more))
         return c.Identifier(name)
 
     # -- tensors ---------------------------------------------------------------
@@ -148,10 +153,9 @@ class Frame:
         value, type_ = op.result, op.type
         if all(user.takes_elements(value) for user in value.users):
             return
-        name = self.names.unique(value.hint or "t")
-        number = c.Braces((expr.stored_literal(op.value, type_.dtype),))
-        self.body.add(c.Declare(c.Array(type_.stored.c), name, number, True, True, True, str(type_)))
-        self.refs[value] = Ref(c.Identifier(name), type_, dense(type_.shape), True)
+        number, of = c.Braces((expr.stored_literal(op.value, type_.dtype),)), c.Array(type_.stored.c)
+        name = self.variable(value.hint or "t", of, number, const=True, static=True, optional=True, note=str(type_))
+        self.refs[value] = Ref(name, type_, dense(type_.shape), True)
 
     def entry(self, symbol: str, box: Ref, note: str, hint: str = "") -> None:
         """Declare the pointer to a box that values are computed in."""

@@ -155,8 +155,7 @@ def truncated(unit: Unit) -> list[c.Statement]:
 
 
 def _table(of: str, name: str, note: str, rows: Sequence[c.Expression]) -> c.Declare:
-    value = c.Braces(tuple(rows), rows=True)
-    return c.Declare(c.Array(of), name, value, const=True, static=True, note=note)
+    return c.Declare(c.Array(of), name, c.Braces(tuple(rows), rows=True), const=True, static=True, note=note)
 
 
 def _axes(unit: Unit, part: Part, numbers: dict[str, int]) -> list[c.BracedRow]:

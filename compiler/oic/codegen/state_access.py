@@ -153,8 +153,8 @@ def reach(frame: Frame, op: Any, field: StateMember) -> None:
 
     hint = op.result.hint or "reached"
     if sizes:
-        found, target = c.Identifier(frame.names.unique(hint)), frame.named(target, field.member)
-        frame.body.add(c.Declare("int64_t", found.text, expr.ZERO.value))
+        target = frame.named(target, field.member)
+        found = frame.variable(hint, "int64_t", expr.ZERO.value)
         with Nest(frame, sizes) as nest:
             here = search(c.total(target.pointer, nest.index(strides)))
             frame.body.add(c.AssignStatement(found, c.call("oic_index_max", found, here)))
@@ -245,8 +245,7 @@ def member(field: StateMember) -> c.Expression:
 
 def single(frame: Frame, op: Any, field: StateMember) -> c.Expression:
     """The element that an op is about: of a variable that has one, or of a table of scalars."""
-    zeros = [expr.ZERO] * (len(field.storage) - len(op.indices))
-    return _part(field, [*map(frame.index, op.indices), *zeros])
+    return _part(field, [*map(frame.index, op.indices), *[expr.ZERO] * (len(field.storage) - len(op.indices))])
 
 
 def address(field: StateMember, places: Sequence[Index]) -> c.Expression:

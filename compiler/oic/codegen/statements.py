@@ -68,10 +68,8 @@ def _movable(frame: Frame, func: Any) -> None:
     moving = {name for op in func.body.all_ops() if isinstance(op, Exchange) for name in op.moves()}
     buffers = [frame.unit.arena[func.symbol, name] for name in sorted(moving)]
     for buffer in sorted(buffers, key=lambda b: b.offset):
-        name = frame.names.unique(f"at_{buffer.name}")
-        frame.movable[buffer.name] = c.Identifier(name)
         address, note = memory("arena", buffer.offset), f"{buffer.nbytes} bytes"
-        frame.body.add(c.Declare(c.Pointer("void"), name, address, note=note))
+        frame.movable[buffer.name] = frame.variable(f"at_{buffer.name}", c.Pointer("void"), address, note=note)
 
 
 def _checks(frame: Frame, func: Any) -> None:
@@ -105,9 +103,8 @@ def _check_spans(frame: Frame) -> None:
             rows.append((c.string(part.name), c.Member(struct, part.member), c.sizeof(type_.dtype.c), size))
     for name, memory_ in (("state", STATE), ("arena", c.Member(SESSION, "arena"))):
         rows.append((c.string(name), memory_, c.integer(1), c.Identifier(f"{unit.macro}_{name.upper()}_BYTES")))
-    spans = c.Identifier(frame.names.unique("spans"))
     value, note = c.Braces(tuple(map(c.Braces, rows)), rows=True), "name, memory, alignment, bytes"
-    frame.body.add(c.Declare(c.Array("oic_span"), spans.text, value, const=True, note=note))
+    spans = frame.variable("spans", c.Array("oic_span"), value, const=True, note=note)
     frame.attempt(c.call("oic_check_spans", WHY, spans, len(face.inputs), len(rows)))
 
 
@@ -130,8 +127,7 @@ def _span_bytes(type_: TensorType, face: Signature) -> c.Expression:
     signed = [expr.size(n, members.__getitem__).value for n in type_.shape if dims.bounds(n)[0] < 0]
     if not signed:
         return found
-    known = c.joined("&&", (c.Infix(">", n, c.integer(0)) for n in signed))
-    return c.Conditional(known, found, c.integer(0))
+    return c.Conditional(c.joined("&&", (c.Infix(">", n, c.integer(0)) for n in signed)), found, c.integer(0))
 
 
 def _argument(frame: Frame, name: str, value: Value, address: c.Expression, const: bool) -> None:
@@ -359,13 +355,12 @@ class _Writer(Integers):
     def _exchange(self, op: Exchange) -> None:
         """Buffers get each other's addresses, all at once."""
         moves = {a: b for a, b in op.moves().items() if a != b}
-        movable = self.frame.movable
-        kept = {a: c.Identifier(self.frame.names.unique(f"next_{movable[a].text}")) for a in moves}
+        movable, note, kept = self.frame.movable, "buffers exchange addresses", {}
         for a, b in moves.items():
-            note = "buffers exchange addresses"
-            self.body.add(c.Declare(c.Pointer("void"), kept[a].text, movable[b], const=True, note=note))
-        for a in moves:
-            self.body.add(c.AssignStatement(movable[a], kept[a]))
+            hint = f"next_{movable[a].text}"
+            kept[a] = self.frame.variable(hint, c.Pointer("void"), movable[b], const=True, note=note)
+        for a, value in kept.items():
+            self.body.add(c.AssignStatement(movable[a], value))
 
     def _assign(self, pairs: Iterable[tuple[Value, Value]]) -> None:
         """Assign carried integers all at once."""
@@ -400,9 +395,7 @@ class _Writer(Integers):
     def _check_iterations(self, op: Any) -> None:
         """Checks at the ends of loops; where one refuses, those of all iterations, to refuse for the first of them."""
         frame, around = self.frame, self.frame.tried
-        tried = c.Identifier(frame.names.unique("tried"))
-        self.body.add(c.Declare("oic_status", tried.text, OK))
-        frame.tried = tried
+        frame.tried = tried = frame.variable("tried", "oic_status", OK)
         with self.body.inside(c.Once()), frame.inside(op.ends):
             self.block(op.ends)
         frame.tried = around
@@ -418,12 +411,11 @@ class _Writer(Integers):
         made = []
         for name, (region, results) in zip(op.names, op.given, strict=True):
             made.append(task(self.frame, name, region, results, lambda f, r: _Writer(f, self.tasks).block(r)))
-        given, runs = [c.Identifier(self.frame.names.unique(name)) for name in op.names], []
-        for argument, one in zip(given, made, strict=True):
-            self.body.add(c.Declare(one.struct, argument.text, c.Braces(tuple(one.takes.values()), tuple(one.takes))))
-            runs.append(c.Braces((c.Identifier(one.function), c.Prefix("&", argument)), ("run", "context")))
-        tasks = c.Identifier(self.frame.names.unique("tasks"))
-        self.body.add(c.Declare(c.Array("oic_task", len(made)), tasks.text, c.Braces(tuple(runs), rows=True)))
+        given, runs = [], []
+        for name, one in zip(op.names, made, strict=True):
+            given.append(self.frame.variable(name, one.struct, c.Braces(tuple(one.takes.values()), tuple(one.takes))))
+            runs.append(c.Braces((c.Identifier(one.function), c.Prefix("&", given[-1])), ("run", "context")))
+        tasks = self.frame.variable("tasks", c.Array("oic_task", len(made)), c.Braces(tuple(runs), rows=True))
         self.body.add(c.call("OIC_TRY", c.call("oic_run_tasks", c.Member(SESSION, "pool"), WHY, tasks, len(made))))
         for argument, one in zip(given, made, strict=True):
             for extent, member in one.gives.items():

@@ -147,8 +147,7 @@ def doubtful(
 ) -> bool:
     """Errors within the bounds may give the compiled answer, too, in the last of these runs from a saved state."""
     exact = _again(Machine(module, compiled), start, runs, found)
-    seeds = range(RUNS, RUNS + DOUBTS)
-    machines = (PerturbedMachine(module, seed, MARGIN, compiled) for seed in seeds)
+    machines = (PerturbedMachine(module, seed, MARGIN, compiled) for seed in range(RUNS, RUNS + DOUBTS))
     perturbed = [_again(machine, start, runs, found) for machine in machines]
     if isinstance(exact, str):
         return exact == found.reference and any(other == found.compiled for other in perturbed)

@@ -12,7 +12,6 @@ from oic.ir import dims
 from oic.ir.control import Func
 from oic.ir.index import CheckIds
 from oic.ir.module import Module
-from oic.ir.types import TensorType
 from oic.operators.evaluate import shape_of
 from oic.session.interface import Entry
 
@@ -30,18 +29,18 @@ def random_inputs(
     drawn = {n: int(rng.integers(1, min(most, LARGEST) + 1)) if most else 0 for n, most in entry.maxima.items()}
     chosen = drawn | dict(sizes or {})
     bounds = id_bounds(module, entry.symbol)
-    return {name: random_array(type_, chosen, rng, bounds.get(name)) for name, type_ in entry.inputs.items()}
+    return {n: random_values(t.dtype, shape_of(t, chosen), rng, bounds.get(n)) for n, t in entry.inputs.items()}
 
 
-def random_array(
-    type_: TensorType, sizes: Mapping[str, int], rng: np.random.Generator, bound: int | None = None
-) -> Array:
-    """A tensor of random values; integers below `bound`."""
-    return random_values(type_.dtype, shape_of(type_, sizes), rng, bound)
+def own_inputs(entry: Entry, given: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, int]]:
+    """The given arrays that an entry reads, and the extents that they decide."""
+    own = {name: array for name, array in given.items() if name in entry.inputs}
+    sizes = ((dims.atom(d), n) for name, a in own.items() for d, n in zip(entry.inputs[name].shape, a.shape))
+    return own, {extent.name: n for extent, n in sizes if extent is not None}
 
 
 def random_values(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator, bound: int | None = None) -> Array:
-    """Normal floats; integers from 0 or, if signed and unbounded, from -SMALL; fair booleans."""
+    """Normal floats; integers below `bound`, from 0 or, if signed and unbounded, from -SMALL; fair booleans."""
     if dtype.is_float:
         return dtypes.store(rng.standard_normal(shape).astype(dtype.wide), dtype)
     if dtype is dtypes.t1:

@@ -158,8 +158,7 @@ def _compile_sets(this: _Compilation, path: Path, folder: Path, told: Told) -> F
         flags = [*own.get(source.name, ()), *WARNINGS, *this.includes]
         compile_c([*call, *flags, "-c", "-o", str(made), str(source)], renamed=this.renamed)
     told("compiling", len(objects), len(objects) + 1)
-    linked = ["-o", str(path), *map(str, objects), *this.libraries]
-    compile_c([*call, *SHARED, *linked], renamed=this.renamed)
+    compile_c([*call, *SHARED, "-o", str(path), *map(str, objects), *this.libraries], renamed=this.renamed)
     told("compiling", len(objects) + 1, len(objects) + 1)
     return Figures(_chosen(this), missing="it depends on the instruction set (--dispatch)")
 

@@ -79,8 +79,7 @@ class Cache:
     def put(self, key: str, file: Path, notes: Mapping[str, Any]) -> None:
         """Keep a file that is complete and will not be written to."""
         with suppress(OSError):
-            nbytes = file.stat().st_size
-            if nbytes > self.size // 2:
+            if file.stat().st_size > self.size // 2:
                 return
             self.folder.mkdir(parents=True, exist_ok=True)
             made = Path(tempfile.mkdtemp(prefix=".new-", dir=self.folder))

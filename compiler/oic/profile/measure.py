@@ -10,10 +10,9 @@ import numpy as np
 
 from oic import dtypes
 from oic.codegen.c_module import CodePlace
-from oic.compare.inputs import random_inputs
+from oic.compare.inputs import own_inputs, random_inputs
 from oic.diagnostics import StepError, fail
 from oic.dtypes import Array
-from oic.ir import dims
 from oic.ir.encodings import storage_of
 from oic.ir.module import Module
 from oic.ir.quantized import GROUP_STORAGES
@@ -92,12 +91,8 @@ def bench_inputs(
         if name not in entry.maxima:
             known = ", ".join(entry.maxima) or "none"
             raise fail("unknown-extent", f"'{name}' is no size of the inputs of '{entry.symbol}' (there are {known})")
-    sizes = {name: min(1, maximum) for name, maximum in entry.maxima.items()} | dict(extents)
-    own = {name: array for name, array in given.items() if name in entry.inputs}
-    for name, array in own.items():
-        for dim, size in zip(entry.inputs[name].shape, array.shape, strict=False):
-            if (extent := dims.atom(dim)) is not None:
-                sizes[extent.name] = size
+    own, decided = own_inputs(entry, given)
+    sizes = {name: min(1, maximum) for name, maximum in entry.maxima.items()} | dict(extents) | decided
     over = next((n for n, size in sizes.items() if not 0 <= size <= entry.maxima[n]), None)
     if over is not None:
         raise fail("unknown-extent", f"{over} is at most {entry.maxima[over]}, not {sizes[over]}")

@@ -111,8 +111,7 @@ class Interface:
         if at < 0:
             return span
         found = self.statements[at]
-        inside = found.source is span.source and span.end <= found.end
-        return found if inside else span
+        return found if found.source is span.source and span.end <= found.end else span
 
 
 def interface(
