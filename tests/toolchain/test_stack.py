@@ -23,7 +23,7 @@ from oic.model import Model
 from oic.session.synthesizer import CompiledExecutor, CompiledProgram
 from oic.toolchain import compiler as toolchain
 from oic.toolchain import stack
-from oic.toolchain.elf import code_bytes
+from oic.toolchain.code_metrics import code_bytes
 from oic.toolchain.stack import THREAD, StackUse, UnknownStack
 from oic.toolchain.target import STANDARD, target
 

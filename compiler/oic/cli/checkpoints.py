@@ -32,7 +32,7 @@ def ids_option(text: str) -> common.Option:
 @common.choice_option("--cache", ("f32", "f16", "bf16", "q8"), "f32", "what keys and values of a decoder are stored in")
 @click.option("--name", metavar="NAME", help="of the graph (default: the family's)")
 @common.guarded
-def import_(as_json: bool, color: bool, source: str, output: str, **options: Any) -> None:
+def import_(as_json: bool, source: str, output: str, **options: Any) -> None:
     """Turn a checkpoint into a graph.
 
     SOURCE is a folder in the Hugging Face layout, a file of weights, or a folder with one.  Beside the graph comes a
@@ -61,7 +61,7 @@ def import_(as_json: bool, color: bool, source: str, output: str, **options: Any
 @machine_option
 @common.guarded
 def generate(
-    as_json: bool, color: bool, texts: tuple[str, ...], ids: tuple[list[int], ...], threads: int, count: int,
+    as_json: bool, texts: tuple[str, ...], ids: tuple[list[int], ...], threads: int, count: int,
     temperature: float, top_k: int, top_p: float, seed: int, stop_texts: tuple[str, ...], stop_ids: tuple[int, ...],
     **checkpoint: Any,
 ) -> None:  # fmt: skip
@@ -101,7 +101,7 @@ def generate(
 @machine_option
 @common.guarded
 def verify(
-    as_json: bool, color: bool, against: str, texts: tuple[str, ...], file: TextIO | None, ids: tuple[list[int], ...],
+    as_json: bool, against: str, texts: tuple[str, ...], file: TextIO | None, ids: tuple[list[int], ...],
     count: int, random: int, seed: int, within: float, save: str | None, **checkpoint: Any,
 ) -> None:  # fmt: skip
     """Compare a compiled model with the library that it comes from.
@@ -137,7 +137,7 @@ def verify(
 @machine_option
 @common.guarded
 def quantize(
-    as_json: bool, color: bool, weights: str, reported: bool, ids: tuple[list[int], ...], texts: tuple[str, ...],
+    as_json: bool, weights: str, reported: bool, ids: tuple[list[int], ...], texts: tuple[str, ...],
     random: int, seed: int, count: int, **checkpoint: Any,
 ) -> None:  # fmt: skip
     """Say what weights in fewer bits make of a model.

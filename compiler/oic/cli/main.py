@@ -59,7 +59,7 @@ class Commands(click.Group):
         try:
             return super().main(args, *rest, **more)
         except OSError as error:  # of `--help` and `--version`, which are no commands, on a full disk
-            sys.exit(common.refused(error, as_json=False, color=False))
+            sys.exit(common.refused(error, as_json=False))
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -74,10 +74,10 @@ def main() -> None:
 
 @main.command()
 @common.graph_command
-def check(as_json: bool, color: bool, **options: Any) -> None:
+def check(as_json: bool, **options: Any) -> None:
     """Say everything that is wrong with a graph."""
     program = common.load(**options)
-    report(program.warnings, as_json, color)
+    report(program.warnings, as_json)
     if not as_json:
         warned = f", {count_of(len(program.warnings), 'warning')}" if program.warnings else ""
         say(f"{program.graph.name}: ok{warned}")
@@ -106,8 +106,8 @@ def list_passes(context: click.Context, _: click.Parameter, wanted: bool) -> Non
 @click.option("--verify", "verified", is_flag=True, help="check invariants after every pass")
 @common.plan_options()
 def ir(
-    as_json: bool, color: bool, stage: str, after: str | None, changed: bool, only: str | None,
-    mlir: bool, verified: bool, **options: Any,
+    as_json: bool, stage: str, after: str | None, changed: bool, only: str | None, mlir: bool, verified: bool,
+    **options: Any,
 ) -> None:  # fmt: skip
     """Print a graph's intermediate representation at any stage."""
     from oic.cli.ir import modules, shown
@@ -128,7 +128,7 @@ def ir(
 @click.option("--no-compile", is_flag=True, help="write the C and do not compile it")
 @uncollected()
 def build(
-    as_json: bool, color: bool, output: str | None, name: str | None, weights_as: str, flash: str | None,
+    as_json: bool, output: str | None, name: str | None, weights_as: str, flash: str | None,
     profile: bool, no_cache: bool, no_compile: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Generate C and compile it into a shared library."""
@@ -141,7 +141,7 @@ def build(
         options["weights"] = f"auto:{flash}"
     program = common.load(**options)
     if not as_json:
-        report(program.warnings, as_json, color)
+        report(program.warnings, as_json)
     folder = Path(output) if output else Path("build") / (name or program.graph.name)
     with stages(f"building {program.graph.name}") as told:
         made = build_library(
@@ -151,7 +151,7 @@ def build(
         warned = [*program.warnings, *work_warnings(program)]
         say(json_text(made | {"diagnostics": [d.to_json() for d in warned]}))
     else:
-        report(work_warnings(program), as_json, color)
+        report(work_warnings(program), as_json)
         say(built(made))
 
 
@@ -165,9 +165,8 @@ def build(
 @common.code_options
 @click.option("--trace", is_flag=True, help="print the statements of the last step")
 def run(
-    as_json: bool, color: bool, inputs: Any, steps: int, entry: str, backend: str,
-    output: str | None, trace: bool, **options: Any,
-) -> None:  # fmt: skip
+    as_json: bool, inputs: Any, steps: int, entry: str, backend: str, output: str | None, trace: bool, **options: Any
+) -> None:
     """Run a graph for a number of steps and print or save its outputs."""
     from oic.cli.run import outcome, run_steps, save_outputs
 
@@ -192,10 +191,7 @@ def run(
 @click.option("--entry", metavar="BLOCK", help="block to run (default: every entry in turn)")
 @common.code_options
 @click.option("--bisect", "bisected", is_flag=True, help="name the pass that changed the answer")
-def diff(
-    as_json: bool, color: bool, inputs: Any, steps: int, seed: int, entry: str | None,
-    bisected: bool, **options: Any,
-) -> None:  # fmt: skip
+def diff(as_json: bool, inputs: Any, steps: int, seed: int, entry: str | None, bisected: bool, **options: Any) -> None:
     """Compare the reference and the compiled C, step by step."""
     from oic.cli.run import compared, diff_steps
 
@@ -221,7 +217,7 @@ def diff(
 @click.option("-o", "--output", metavar="FOLDER", help="keep the build there; its report has the time of every line")
 @common.code_options
 def bench(
-    as_json: bool, color: bool, inputs: Any, extents: Any, steps: int, entry: str, after: int, shortest: bool,
+    as_json: bool, inputs: Any, extents: Any, steps: int, entry: str, after: int, shortest: bool,
     output: str | None, **options: Any,
 ) -> None:  # fmt: skip
     """Measure statements beside what the machine can do.
@@ -241,7 +237,7 @@ def bench(
 @main.command()
 @common.graph_command
 @common.plan_options()
-def explain(as_json: bool, color: bool, graph: str, **options: Any) -> None:
+def explain(as_json: bool, graph: str, **options: Any) -> None:
     """Say why values lie where they lie, or what an error means.
 
     GRAPH is a file, or the slug of a diagnostic or status: oic explain table-rank
@@ -264,7 +260,7 @@ def explain(as_json: bool, color: bool, graph: str, **options: Any) -> None:
 @click.option("--vary", metavar="NAME", help="the bound to enlarge (default: the likeliest)")
 @common.plan_options("freestanding")
 def fit(
-    as_json: bool, color: bool, ram: int | None, flash: int | None, vary: str | None, sizes: Any, capacity: Any,
+    as_json: bool, ram: int | None, flash: int | None, vary: str | None, sizes: Any, capacity: Any,
     **options: Any,
 ) -> None:  # fmt: skip
     """Say whether a graph fits into memory, and how far it may grow."""
@@ -281,7 +277,7 @@ def fit(
 @main.command()
 @click.argument("name", required=False)
 @common.guarded
-def ops(as_json: bool, color: bool, name: str | None) -> None:
+def ops(as_json: bool, name: str | None) -> None:
     """List the operators, or describe one."""
     from oic.cli.ops import describe, listing
 
@@ -292,7 +288,7 @@ def ops(as_json: bool, color: bool, name: str | None) -> None:
 @click.argument("file", type=common.PATH)
 @click.option("--stats", is_flag=True, help="smallest, largest and mean value of every tensor")
 @common.guarded
-def inspect(as_json: bool, color: bool, file: str, stats: bool) -> None:
+def inspect(as_json: bool, file: str, stats: bool) -> None:
     """Print the sizevars, metadata and tensors of a model file.
 
     Of a folder without config.json, those of the model files in it.

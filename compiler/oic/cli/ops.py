@@ -19,8 +19,7 @@ def signature(cls: type[Operator]) -> str:
     """`rms_norm(x, gamma, eps=…)`, optional operands and settings with their defaults."""
     parts = [f"{n}, …" if cls.fields[n].kind == "rest" else in_source(cls, n) for n in positional(cls)]
     parts += [f"{n}=?" for n in by_name(cls)]
-    for name, field in settings(cls).items():
-        parts.append(f"{name}=…" if field.default is REQUIRED else f"{name}={_shown(field.default)}")
+    parts += [f"{n}=…" if f.default is REQUIRED else f"{n}={_shown(f.default)}" for n, f in settings(cls).items()]
     return f"{cls.name}({', '.join(parts)})"
 
 

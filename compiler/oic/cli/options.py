@@ -165,37 +165,37 @@ def guarded(command: Command) -> Command:
     @wraps(command)
     def run(*args: Any, as_json: bool, color: str, **kw: Any) -> None:
         _prepare_streams()
-        tinted = in_color(color, sys.stderr.isatty())
+        click.get_current_context().color = in_color(color, sys.stderr.isatty())
         try:
-            command(*args, as_json=as_json, color=tinted, **kw)
+            command(*args, as_json=as_json, **kw)
             sys.stdout.flush()
         except BrokenPipeError:  # the reader has seen enough, as in `oic ops | head`
             _silence()
         except Exception as error:
-            sys.exit(refused(error, as_json, tinted))
+            sys.exit(refused(error, as_json))
 
     return run
 
 
-def refused(error: Exception, as_json: bool, color: bool) -> int:
+def refused(error: Exception, as_json: bool) -> int:
     """Report what a command was refused for; the exit status.  What is our own fault goes on."""
     from oic.diagnostics import Diagnostic, OicError, StepError
 
     match error:
         case OicError():
-            report(error.diagnostics, as_json, color)
+            report(error.diagnostics, as_json)
             slugs = {d.slug for d in error.diagnostics if d.severity == "error"}
             return TOOLCHAIN if slugs & TOOLCHAIN_SLUGS else USER
         case StepError():
-            report([error.diagnostic()], as_json, color)
+            report([error.diagnostic()], as_json)
         case MemoryError():
-            report([Diagnostic("out-of-memory", str(error) or "no memory is left")], as_json, color)
+            report([Diagnostic("out-of-memory", str(error) or "no memory is left")], as_json)
         case OSError():
             if error.filename is None:  # standard output, on a full disk
                 _silence()
                 as_json = False
             what = f"{error.filename or 'standard output'}: {error.strerror or error}"
-            report([Diagnostic("system", what)], as_json, color)
+            report([Diagnostic("system", what)], as_json)
         case _:
             raise error
     return USER

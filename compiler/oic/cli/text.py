@@ -75,14 +75,16 @@ def say(text: str) -> None:
     click.echo(visible(text))
 
 
-def report(diagnostics: Sequence[Diagnostic], as_json: bool, color: bool) -> None:
-    """Print diagnostics: as JSON on standard output, or as text on standard error."""
+def report(diagnostics: Sequence[Diagnostic], as_json: bool) -> None:
+    """Print diagnostics: as JSON on standard output, or as text on standard error, in the color of the command."""
     if as_json:
         say(json_text({"diagnostics": [d.to_json() for d in diagnostics]}))
     elif diagnostics:
         from oic.diagnostics import rendered
 
         width = get_terminal_size().columns if sys.stderr.isatty() else None
+        context = click.get_current_context(silent=True)
+        color = context is not None and bool(context.color)
         click.echo(rendered(diagnostics, color, width), err=True, color=color)
 
 

@@ -19,9 +19,8 @@ from oic.library.cache import Cache, code_of, key_of
 from oic.library.emit import Files, LibrarySpec, published, with_figures, write
 from oic.library.publish import staged
 from oic.toolchain import stack
-from oic.toolchain.code_metrics import Figures
+from oic.toolchain.code_metrics import Figures, code_bytes
 from oic.toolchain.compiler import compile_c, described, find_compiler, macros
-from oic.toolchain.elf import code_bytes
 from oic.toolchain.folders import scratch_folder
 from oic.toolchain.target import SHARED, WARNINGS, optimized
 
@@ -122,8 +121,7 @@ def compile_library(files: Files, shown: Path, cache: Cache | None = None, told:
     if cache is not None and (notes := cache.get(key, path)) is not None:
         return with_figures(replace(files, names=(*files.names, path.name)), Figures.of_json(notes)), path
     with scratch_folder() as folder:
-        one = _compile_sets if files.target.sets else _compile_one
-        figures = one(this, path, folder, told)
+        figures = (_compile_sets if files.target.sets else _compile_one)(this, path, folder, told)
     if not path.is_file():
         raise fail("load-failed", f"{this.compiler[0]} made no {shown / path.name}", hint=_hint())
     if cache is not None:

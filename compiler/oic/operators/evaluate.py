@@ -94,11 +94,7 @@ def _widened(part: Value | list[Value] | None, read: ReadValue) -> Any:
 
 def resolved(op: Operator, read: ReadValue, sizes: Mapping[str, int]) -> Operator:
     """The operator with plain numbers for settings that are values or sizes."""
-    changed = {
-        key: plain
-        for key, value in op.attributes().items()
-        if (plain := _plain(value, read, sizes)) is not value
-    }
+    changed = {k: plain for k, v in op.attributes().items() if (plain := _plain(v, read, sizes)) is not v}
     if not changed:
         return op
     resolved = copy.copy(op)

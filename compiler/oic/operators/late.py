@@ -24,9 +24,11 @@ def late_checks(module: Module, *, whole: bool = False) -> list[Op]:
     return found
 
 
-def late_places(module: Module) -> list[LatePlace]:
+def late_places(module: Module, *, whole: bool = False) -> list[LatePlace]:
     """Where they are in the source, each place once, and the variable: else the text itself."""
-    return _places(late_checks(module))
+    ops = late_checks(module, whole=whole)
+    found = ((op.span, variable_of(op) or (op.span.text if op.span is not None else op.name)) for op in ops)
+    return list(dict.fromkeys(found))
 
 
 def overtaken(module: Module) -> list[LatePlace]:
@@ -34,12 +36,7 @@ def overtaken(module: Module) -> list[LatePlace]:
 
     It may refuse the step in what has the first effect of its function, or after that.
     """
-    return _places(late_checks(module, whole=True))
-
-
-def _places(ops: list[Op]) -> list[LatePlace]:
-    found = ((op.span, variable_of(op) or (op.span.text if op.span is not None else op.name)) for op in ops)
-    return list(dict.fromkeys(found))
+    return late_places(module, whole=True)
 
 
 def _late(block: Block, changed: bool, found: list[Op], facts: Facts, whole: bool = False) -> bool:

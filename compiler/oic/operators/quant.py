@@ -42,16 +42,19 @@ class Affine(Operator):
     axis: int | None = None
 
     own: ClassVar[dict[str, DType]] = {"scale": f32, "zero_point": i32}
+    kinds: ClassVar[frozenset[DType]]  # what `to` may be
 
-    def _require_parameters(self, whole: DType) -> None:
+    def infer(self) -> list[Type]:
+        require_to(self, self.kinds)
         self.require("scale", (f32,))
-        self.require("zero_point", {whole, i32})
+        self.require("zero_point", {self.to if self.to.is_int else self.x.dtype, i32})
         for where in ("scale", "zero_point"):
             value = getattr(self, where)
             if self.axis is not None:
                 self.require_shape(where, [self.x.shape[normal_axis(self, self.axis, self.x.tensor.rank)]])
             elif value is not None and value.tensor.size != 1:
                 raise OpError("shape-mismatch", f"{value.type} is not one number: axis is not given", where)
+        return self.tensor(self.to, self.x.shape)
 
     def _spread(self, value: Any) -> Array:
         """A parameter in f64, aligned to its axis of x."""
@@ -81,14 +84,10 @@ class Quantize(Affine, name="quantize"):
     Source: ONNX, `QuantizeLinear`.
     """
 
-    allowed = FLT
+    allowed, kinds = FLT, SMALL
     kernels = (Kernel("quantize", Affine._types, Affine._args, units=_units, work=elementwise_work),)
     examples = (("f32[2, 3]", "f32", "to=i8"), ("f16[2, 3]", "f32[3]", "zero_point=u4[3], to=u4, axis=1"))
 
-    def infer(self) -> list[Type]:
-        require_to(self, SMALL)
-        self._require_parameters(self.to)
-        return self.tensor(self.to, self.x.shape)
 
     def reference(self, x: Array, scale: Array, zero_point: Array | None = None) -> Array:
         ratio = x / self._spread(scale).astype(x.dtype)
@@ -112,14 +111,10 @@ class Dequantize(Affine, name="dequantize"):
     Source: ONNX, `DequantizeLinear`.
     """
 
-    allowed = SMALL
+    allowed, kinds = SMALL, FLT
     kernels = (Kernel("dequantize", Affine._types, Affine._args, units=_units, work=elementwise_work),)
     examples = (("i8[2, 3]", "f32", "to=f32"), ("u4[2, 3]", "f32[2]", "zero_point=u4[2], to=f16, axis=0"))
 
-    def infer(self) -> list[Type]:
-        require_to(self, FLT)
-        self._require_parameters(self.x.dtype)
-        return self.tensor(self.to, self.x.shape)
 
     def reference(self, x: Array, scale: Array, zero_point: Array | None = None) -> Array:
         whole = x.astype(np.float64)

@@ -9,7 +9,7 @@ from typing import Any
 from oic.codegen.c_module import StateMember, Unit
 from oic.ir.module import Buffer
 from oic.ir.state import Constant
-from oic.memory.map import MemoryMap, Order, growing
+from oic.memory.map import MemoryMap, growing
 from oic.toolchain.code_metrics import Figures
 
 VERSION = 2  # of the format
@@ -24,6 +24,7 @@ def memory_json(unit: Unit, found: MemoryMap, figures: Figures | None, files: Se
     fingerprint   of header and code
     """
     plan = unit.module.memory
+    functions = {o.function: vars(o) | {"lines": [*o.lines], "spans": [*map(vars, o.spans)]} for o in found.orders}
     content = {
         "graph": unit.module.name, "version": VERSION, "files": list(files), "fingerprint": fingerprint,
         "state_bytes": plan.state_bytes, "weights_bytes": unit.weights_bytes, "arena": unit.arena_bytes,
@@ -32,7 +33,7 @@ def memory_json(unit: Unit, found: MemoryMap, figures: Figures | None, files: Se
         "spaces": {space: [_buffer(b, found) for b in plan.space(space)] for space in SPACES},
         "values": [vars(v) for v in found.values],
         "stores": [vars(s) for s in found.stores],
-        "functions": {o.function: _order(o) for o in found.orders},
+        "functions": functions,
         "state": [_variable(unit, field) for field in unit.fields.values()],
         "weights": [_constant(unit, op) for op in unit.module.constants()],
     }  # fmt: skip
@@ -60,9 +61,6 @@ def _lists(part: Any) -> bool:
         return any(_lists(value) for value in part.values())
     return isinstance(part, list) and any(isinstance(row, (dict, tuple)) for row in part)
 
-
-def _order(order: Order) -> dict[str, Any]:
-    return vars(order) | {"lines": list(order.lines), "spans": [vars(span) for span in order.spans]}
 
 
 def _buffer(b: Buffer, found: MemoryMap) -> dict[str, Any]:
