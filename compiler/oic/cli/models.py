@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
 from typing import Any
 
 from oic.cli.text import json_text, say
@@ -28,20 +27,16 @@ def imported(made: Imported, as_json: bool) -> str:
         })  # fmt: skip
     room = "a state of fixed size" if made.context is None else f"context {made.context}"
     assumed = ", ".join(f"{key}={json_text(value, None)}" for key, value in made.assumed.items())
+    widened = ", ".join(f"{count} of {name}" for name, count in sorted(made.widened.items()))  # 24 of Q4_K, 3 of Q6_K
     return "\n".join([
         f"{made.family}: {'; '.join(made.features)}",
         *([f"nothing says, so taken as usual (--set changes it): {assumed}"] if assumed else []),
         f"{made.weights} weights, {made.nbytes:,} bytes, referred to where they are; {room}",
-        *([f"widened to f32, {made.written:,} bytes in {WIDENED}: {_counted(made.widened)}"] if made.widened else []),
+        *([f"widened to f32, {made.written:,} bytes in {WIDENED}: {widened}"] if made.widened else []),
         f"wrote {made.graph} and {made.model}",
         f"next: oic generate {made.folder} --ids 1,2,3",
         f"      oic build {made.graph} --model {made.model}",
     ])  # fmt: skip
-
-
-def _counted(widened: Mapping[str, int]) -> str:
-    """Tensors by type: `24 of Q4_K, 3 of Q6_K`."""
-    return ", ".join(f"{count} of {name}" for name, count in sorted(widened.items()))
 
 
 def generated(
@@ -103,7 +98,11 @@ def verified(report: Report, as_json: bool) -> str:
             "passed": report.passed, "worst_logit_error": report.worst, "within": report.within, "tokens": tokens,
             "exact_match": report.exact / count,
             "character_error_rate" if readable else "token_error_rate": report.error_rate,
-            "prompts": [_outcome_json(o) for o in report.outcomes],
+            "prompts": [{
+                "prompt": o.case.prompt, "ids": o.chosen, "reference_ids": o.case.chosen, "text": o.text,
+                "reference_text": o.original, "logit_errors": o.errors, "first_divergent": o.divergent,
+                "margin": o.margin,
+            } for o in report.outcomes],
         })  # fmt: skip
     lines = [line for i, o in enumerate(report.outcomes) for line in _outcome_lines(i, o, report.within)]
     rate = "character error rate" if readable else "token error rate"
@@ -112,14 +111,6 @@ def verified(report: Report, as_json: bool) -> str:
         f"{report.exact} of {count} prompts exact, {tokens} tokens, {rate} {report.error_rate:.4f}",
         f"worst logit error {report.worst:.2g}, {report.within:g} passes: {'ok' if report.passed else 'they differ'}",
     ])  # fmt: skip
-
-
-def _outcome_json(outcome: Outcome) -> dict[str, Any]:
-    return {
-        "prompt": outcome.case.prompt, "ids": outcome.chosen, "reference_ids": outcome.case.chosen,
-        "text": outcome.text, "reference_text": outcome.original, "logit_errors": outcome.errors,
-        "first_divergent": outcome.divergent, "margin": outcome.margin,
-    }  # fmt: skip
 
 
 def _outcome_lines(number: int, outcome: Outcome, within: float) -> list[str]:

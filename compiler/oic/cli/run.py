@@ -297,4 +297,3 @@ def compared(name: str, verdict: Verdict, culprit: Culprit | None, bisected: boo
     if bisected:
         lines.append(str(culprit) if culprit else "no pass changes the interpreter's answer")
     return "\n".join(lines)
-

@@ -184,7 +184,6 @@ def with_times(files: Files, times: Sequence[Measured]) -> None:
         raise fail("output-folder", f"{path} cannot be written: {failure.strerror}") from failure
 
 
-
 INCLUDED = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 ROOM = re.compile(r'^(\s*#\s*include\s*")[^"]*/', re.MULTILINE)  # of an included header; in `oic/` all lie together
 

@@ -456,5 +456,3 @@ def attention_bound(
         least = sums * 2.0**-126  # of a score: what subnormal numbers have of it
         bound += (4 + 2 * score + 2**9 * least) * 2.0**-8 * top + np.shape(k)[-3] * 2.0**-125
     return rounded(y, np.full(np.shape(y), bound), dtype)
-
-

@@ -26,8 +26,7 @@ from oic.operators.work import elementwise_work
 
 def _rows(op: Any) -> Dim:
     """Rows that threads can share."""
-    found: Dim = op.call().members["outer"]
-    return found
+    return op.call().members["outer"]
 
 
 class LayerNorm(Operator, name="layer_norm"):

@@ -81,8 +81,7 @@ class Reshape(Operator, name="reshape", view=True, reshapes=True):
         return [*signs, *equal(total, given, self.x.hint or "x")]
 
     def reference(self, x: Array) -> Array:
-        shape: Any = tuple(self.shape)
-        return x.reshape(shape)
+        return x.reshape(tuple(self.shape))  # type: ignore[arg-type]
 
     def seen(self, base: Strides) -> Strides | None:
         return reshaped(self.x.shape, base, self.result.shape)
@@ -242,8 +241,7 @@ class Split(Operator, name="split", view=True):
         return [TensorType(self.x.dtype, (*shape[:axis], size, *shape[axis + 1 :])) for size in self.sizes]
 
     def reference(self, x: Array) -> list[Array]:
-        sizes: Any = self.sizes
-        return np.split(x, np.cumsum(sizes)[:-1], self.axis)
+        return np.split(x, np.cumsum(self.sizes)[:-1], self.axis)  # type: ignore[arg-type]
 
     def seen(self, base: Strides) -> Strides:
         return base

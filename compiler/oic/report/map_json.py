@@ -62,7 +62,6 @@ def _lists(part: Any) -> bool:
     return isinstance(part, list) and any(isinstance(row, (dict, tuple)) for row in part)
 
 
-
 def _buffer(b: Buffer, found: MemoryMap) -> dict[str, Any]:
     return {
         "name": b.name, "offset": b.offset, "bytes": b.nbytes,

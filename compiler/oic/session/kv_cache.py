@@ -111,5 +111,4 @@ class KVCache:
         layers = 0 if axis else 1
         if not 0 <= layer < whole.shape[layers]:
             raise fail("kv-cache", f"'{name}' has layers 0 to {whole.shape[layers] - 1}, not {layer}")
-        found: Array = whole.take(layer, axis=layers)
-        return found
+        return whole.take(layer, axis=layers)
