@@ -184,6 +184,15 @@ def with_times(files: Files, times: Sequence[Measured]) -> None:
         raise fail("output-folder", f"{path} cannot be written: {failure.strerror}") from failure
 
 
+def render(m: view.TemplateData) -> dict[str, str]:
+    """The text files that come from templates, by name."""
+    files = {f"{m.name}.h": "model.h.j2", f"{m.name}.c": "model.c.j2"}
+    files |= {"CMakeLists.txt": "CMakeLists.txt.j2", "Makefile": "Makefile.j2"}
+    files |= {f"{m.name}.dispatch.c": "dispatch.c.j2"} if m.sets else {}
+    sets = {f"{m.name}.{s}.c": _rendered("instruction_set.c.j2", m=m, set=s, flags=flags) for s, flags in m.sets}
+    return {name: _rendered(template, m=m) for name, template in files.items()} | sets
+
+
 INCLUDED = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 ROOM = re.compile(r'^(\s*#\s*include\s*")[^"]*/', re.MULTILINE)  # of an included header; in `oic/` all lie together
 
@@ -225,11 +234,7 @@ def _described(files: Files, times: Sequence[Measured] = ()) -> dict[str, str]:
 
 def _texts(m: view.TemplateData) -> dict[str, str]:
     """Every text file of the library that is compiled, but for weights, by its path in the folder."""
-    files = {f"{m.name}.h": "model.h.j2", f"{m.name}.c": "model.c.j2"}
-    files |= {"CMakeLists.txt": "CMakeLists.txt.j2", "Makefile": "Makefile.j2"}
-    files |= {f"{m.name}.dispatch.c": "dispatch.c.j2"} if m.sets else {}
-    texts = {name: _rendered(template, m=m) for name, template in files.items()}
-    texts |= {f"{m.name}.{s}.c": _rendered("instruction_set.c.j2", m=m, set=s, flags=flags) for s, flags in m.sets}
+    texts = render(m)
     bodies = sorted({instance.file for instance in m.instances})
     hosted = ["hosted/hosted.h"] if m.target.hosted else []
     hosted += ["hosted/processor.h", "session.h"] if m.sets else []
