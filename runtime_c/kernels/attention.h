@@ -104,7 +104,7 @@ static inline void PART(divided)(oic_pool *pool, int most, ptrdiff_t units, int6
                 }
             }
             if (left == n) {
-                PART(finish)(a, &g, r, row / rows, &marks[row], total);
+                PART(finish)(a, &g, r, row / rows, &marks[row], (C)-0.0, total);
             }
         }
     }

@@ -78,6 +78,7 @@ typedef struct {
     ptrdiff_t b, hk, heads, first, count, spans, at, pitch; /* at: results before those of the span; pitch: scores of a row */
     ptrdiff_t shared; /* heads of queries that share a key head */
     ptrdiff_t begin; /* the first block's first key */
+    ptrdiff_t bias, mask; /* where those of b begin */
     ptrdiff_t blocks; /* of a span, that there is room for scores of: 1, but where keys go by in turn */
     ptrdiff_t lo[OIC_ATTENTION_MOST], hi[OIC_ATTENTION_MOST]; /* keys that take part, of each row of a head */
     C top[OIC_ATTENTION_MOST], sum[OIC_ATTENTION_MOST];
@@ -226,7 +227,7 @@ static inline const uint8_t *PART(masked)(const PART(args) *a, const PART(group)
     }
     ptrdiff_t h;
     const ptrdiff_t i = PART(query)(a, g, r, hh, &h), rank = a->rank;
-    const ptrdiff_t m0 = oic_offset(g->b, rank, a->shape, a->ms) + h * a->ms[rank] + i * a->ms[rank + 1];
+    const ptrdiff_t m0 = g->mask + h * a->ms[rank] + i * a->ms[rank + 1];
     for (ptrdiff_t j = lo; j < hi; ++j) {
         ok[j] = a->mask[m0 + (j0 + j) * a->ms[rank + 2]];
     }
@@ -340,6 +341,12 @@ static inline void PART(ask_later)(const PART(args) *a, const PART(group) *g, pt
     }
 }
 
+/* How many of a block's n keys become panels: a few that are left lie in the place of the last, as rows with zeros up to whole lanes. */
+static inline ptrdiff_t PART(in_panels)(ptrdiff_t n)
+{
+    return n % OIC_LANES > OIC_ATTENTION_FEW ? n : n - n % OIC_LANES;
+}
+
 /* The products of rows r0 to r0 + rows of head hh with keys j0 to j0 + n, of which panels have been made; where a row sees none
    of sixteen, or the tile of the last rows begins before them, what is there is no matter.  Meanwhile as many keys and values
    from elements k1 and v1 on are asked for, by all rows of the head together. */
@@ -347,7 +354,7 @@ static inline void PART(panel_scores)(const PART(args) *a, const PART(group) *g,
                                       ptrdiff_t n, ptrdiff_t k1, ptrdiff_t v1, const C *panels, C *restrict s)
 {
     const ptrdiff_t Dk = a->Dk, width = oic_padded(TAKEN(Dk)), most = WIDE(oic_panel_rows), kt = a->ks[a->rank], vt = a->vs[a->rank];
-    const ptrdiff_t some = (n * most + g->count - 1) / g->count;
+    const ptrdiff_t some = (n * most + g->count - 1) / g->count, whole = PART(in_panels)(n);
     for (ptrdiff_t r = 0, from = r0 / most * some; r < rows; r += most, from += some) {
         const ptrdiff_t at = r + most > rows ? rows - most : r, more = n - from < some ? n - from : some;
         PART(ask_rows)(a->k + k1 + from * kt, kt, more, Dk);
@@ -358,11 +365,16 @@ static inline void PART(panel_scores)(const PART(args) *a, const PART(group) *g,
         const C *const q = g->q + (hh * g->count + r0 + at) * width;
         /* whole panels, of which some row sees something */
         const ptrdiff_t lo = g->lo[r0 + at] > j0 ? (g->lo[r0 + at] - j0) / OIC_LANES * OIC_LANES : 0;
-        const ptrdiff_t hi = g->hi[r0 + at + most - 1] - j0 < n ? g->hi[r0 + at + most - 1] - j0 : n;
+        const ptrdiff_t hi = g->hi[r0 + at + most - 1] - j0 < whole ? g->hi[r0 + at + most - 1] - j0 : whole;
         for (ptrdiff_t j = lo, beside; j < hi; j += beside * OIC_LANES) {
             beside = hi - j > OIC_LANES ? WIDE(oic_panels_beside) : 1;
             WIDE(oic_panel_dots)(q, width, panels + j * width, beside, OIC_LANES * width, TAKEN(Dk), s + at * g->pitch + j, g->pitch);
         }
+    }
+    for (ptrdiff_t r = 0; whole < n && r < rows; r += OIC_FOLDED) {
+        const ptrdiff_t left = rows - r < OIC_FOLDED ? rows - r : OIC_FOLDED;
+        WIDE(oic_row_dots)(panels + whole * width, width, 1, n - whole, g->q + (hh * g->count + r0 + r) * width, width, 0, left,
+                           TAKEN(Dk), s + r * g->pitch + whole, 1, g->pitch);
     }
 }
 
@@ -441,9 +453,16 @@ static inline void PART(adjust)(const PART(args) *a, const PART(group) *g, ptrdi
     if (a->bias != NULL) {
         ptrdiff_t h;
         const ptrdiff_t i = PART(query)(a, g, r, hh, &h), rank = a->rank;
-        const ptrdiff_t c0 = oic_offset(g->b, rank, a->shape, a->bs) + h * a->bs[rank] + i * a->bs[rank + 1];
-        const float *restrict const bias = a->bias + c0;
+        const float *restrict const bias = a->bias + g->bias + h * a->bs[rank] + i * a->bs[rank + 1];
         const ptrdiff_t step = a->bs[rank + 2];
+        if (step == 1 && sizeof(C) == sizeof *bias) { /* registers, also of scores that do not stay */
+            const C *restrict const same = (const C *)(const void *)(bias + j0);
+            const ptrdiff_t lanes = (ptrdiff_t)(sizeof(MATH(oic_register)) / sizeof(C));
+            for (ptrdiff_t j = lo - lo % lanes; j < hi; j += lanes) {
+                MATH(oic_register_store)(s + j, MATH(oic_register_load)(s + j) + SOME(same + j, hi - j));
+            }
+            return;
+        }
         for (ptrdiff_t j = lo; step == 1 && j < hi; ++j) {
             s[j] += (C)bias[j0 + j];
         }
@@ -758,11 +777,21 @@ static inline void PART(many)(const PART(args) *a, PART(group) *g, ptrdiff_t j0,
     const ptrdiff_t kh = a->ks[a->rank + 1], vh = a->vs[a->rank + 1];
     const ptrdiff_t k1 = k0 + OIC_ATTENTION_KEYS * kt, v1 = v0 + OIC_ATTENTION_KEYS * vt;
     const int one = g->count < OIC_ATTENTION_STRIPS;
+    const ptrdiff_t whole = PART(in_panels)(n);
     C *const values = g->wide + (one ? 0 : g->pitch * width), *const widened = one ? g->wide + OIC_LANES * width : values;
     for (ptrdiff_t hh = 0; hh < g->heads; ++hh) {
         for (ptrdiff_t j = 0; j < n; j += OIC_LANES) {
             C *const panel = g->wide + (one ? 0 : j * width);
-            PART(panel_of)(a, k0 + hh * kh + j * kt, n - j, widened, panel);
+            if (j < whole) {
+                PART(panel_of)(a, k0 + hh * kh + j * kt, n - j, widened, panel);
+            }
+            for (ptrdiff_t e = whole; j == whole && e < n; ++e) {
+                C *const to = panel + (e - j) * width;
+                for (ptrdiff_t d = TAKEN(a->Dk); d < width; ++d) {
+                    to[d] = (C)0;
+                }
+                PART(widen)(a->k + k0 + hh * kh + e * kt, a->Dk, to);
+            }
             if (one) {
                 PART(panel_scores)(a, g, hh, 0, g->count, j0 + j, n - j < OIC_LANES ? n - j : OIC_LANES,
                                    k1 + hh * kh + j * kt, v1 + hh * vh + j * vt, panel, g->s + j);
@@ -803,8 +832,13 @@ static inline void PART(ranges)(const PART(args) *a, PART(group) *g, ptrdiff_t *
     *first = a->keys;
     *to = 0;
     for (ptrdiff_t r = 0; r < g->count; ++r) {
-        const ptrdiff_t i = PART(query)(a, g, r, 0, &h);
-        oic_attention_range(i, a->N, a->keys, used, a->causal, a->window, &g->lo[r], &g->hi[r]);
+        if (r == 0 || a->causal || a->window >= 0) {
+            const ptrdiff_t i = PART(query)(a, g, r, 0, &h);
+            oic_attention_range(i, a->N, a->keys, used, a->causal, a->window, &g->lo[r], &g->hi[r]);
+        } else { /* all see the same */
+            g->lo[r] = g->lo[0];
+            g->hi[r] = g->hi[0];
+        }
         *first = g->lo[r] < *first ? g->lo[r] : *first;
         *to = g->hi[r] > *to ? g->hi[r] : *to;
     }
@@ -918,9 +952,9 @@ static inline void PART(join)(PART(marks) *all, C *acc, const PART(marks) *more,
     all->any += more->any;
 }
 
-/* The results of row r of head hh: zeros where no key takes part. */
+/* The results of row r of head hh: zeros where no key takes part.  `none` is added: -0, or 0 where nothing was joined. */
 static inline void PART(finish)(const PART(args) *a, const PART(group) *g, ptrdiff_t r, ptrdiff_t hh, const PART(marks) *all,
-                                C *restrict acc)
+                                C none, C *restrict acc)
 {
     const ptrdiff_t D = a->Dv, width = oic_padded(D);
     ptrdiff_t h;
@@ -930,7 +964,8 @@ static inline void PART(finish)(const PART(args) *a, const PART(group) *g, ptrdi
         const ptrdiff_t lanes = (ptrdiff_t)(sizeof(MATH(oic_register)) / sizeof(C));
         OIC_UNROLLED
         for (ptrdiff_t l = d; l < d + OIC_LANES; l += lanes) {
-            MATH(oic_register_store)(acc + l, MATH(oic_register_load)(acc + l) / MATH(oic_register_of)(all->sum));
+            const MATH(oic_register) sums = MATH(oic_register_load)(acc + l) + MATH(oic_register_of)(none);
+            MATH(oic_register_store)(acc + l, sums / MATH(oic_register_of)(all->sum));
         }
     }
     ptrdiff_t done = 0;
@@ -1014,7 +1049,7 @@ static inline void PART(attend_narrow)(const PART(args) *a, PART(group) *g)
         }
     }
     for (ptrdiff_t row = 0, r = 0, hh = 0; row < rows; ++row) {
-        PART(finish)(a, g, r, hh, &all[row], g->total + row * width);
+        PART(finish)(a, g, r, hh, &all[row], (C)-0.0, g->total + row * width);
         PART(next)(g, &r, &hh);
     }
 }
@@ -1035,11 +1070,21 @@ static inline void PART(attend)(const PART(args) *a, PART(group) *g)
 #endif
     PART(ranges)(a, g, &first, &to);
     PART(queries)(a, g);
+    g->begin = first - first % OIC_ATTENTION_KEYS;
+    if (to > g->begin && to <= first - first % OIC_ATTENTION_SPAN + OIC_ATTENTION_SPAN) { /* one span: joined to nothing */
+        g->spans = 1;
+        PART(span)(a, g, g->begin, to);
+        for (ptrdiff_t row = 0, r = 0, hh = 0; row < rows; ++row) {
+            const PART(marks) mine = {g->top[row], g->sum[row], (C)g->any[row]};
+            PART(finish)(a, g, r, hh, &mine, (C)0, g->acc + row * width);
+            PART(next)(g, &r, &hh);
+        }
+        return;
+    }
     memset(total, 0, (size_t)(rows * width) * sizeof(C));
     for (ptrdiff_t row = 0; row < rows; ++row) {
         all[row] = (PART(marks)){(C)-INFINITY, (C)0, (C)0};
     }
-    g->begin = first - first % OIC_ATTENTION_KEYS;
     for (j0 = g->begin; j0 < to; j0 = begin + g->spans * OIC_ATTENTION_SPAN) {
         begin = j0 - j0 % OIC_ATTENTION_SPAN;
         const ptrdiff_t left = (to - begin + OIC_ATTENTION_SPAN - 1) / OIC_ATTENTION_SPAN;
@@ -1051,7 +1096,7 @@ static inline void PART(attend)(const PART(args) *a, PART(group) *g)
         }
     }
     for (ptrdiff_t row = 0, r = 0, hh = 0; row < rows; ++row) {
-        PART(finish)(a, g, r, hh, &all[row], total + row * width);
+        PART(finish)(a, g, r, hh, &all[row], (C)-0.0, total + row * width);
         PART(next)(g, &r, &hh);
     }
 }
@@ -1096,6 +1141,8 @@ static inline PART(group) PART(grouped)(const PART(args) *a, ptrdiff_t b, ptrdif
     const ptrdiff_t left = PART(rows)(a) - first, share = PART(share)(a);
     PART(group) g;
     g.b = b;
+    g.bias = a->bias == NULL ? 0 : oic_offset(b, a->rank, a->shape, a->bs);
+    g.mask = a->mask == NULL ? 0 : oic_offset(b, a->rank, a->shape, a->ms);
     g.shared = PART(shared)(a);
     g.hk = hk;
     g.first = first;

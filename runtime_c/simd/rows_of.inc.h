@@ -662,6 +662,9 @@ OIC_LOOP void ROWS(oic_mix)(S *restrict to, ptrdiff_t tm, const S *restrict w, p
         for (; D - d >= ROW_MIXED * WIDTH; d += ROW_MIXED * WIDTH) {
             ROWS(oic_mix_rows)(to + d, tm, some, ROW_MIXED, w, wm, v + d, ld, lo, hi);
         }
+        for (; ROW_MIXED > 2 * COUNT && D - d >= 2 * OIC_LANES; d += 2 * OIC_LANES) { /* heads of 32: chains enough for two units */
+            ROWS(oic_mix_rows)(to + d, tm, some, 2 * COUNT, w, wm, v + d, ld, lo, hi);
+        }
         for (; ROW_MIXED > COUNT && d < D; d += OIC_LANES) { /* what is left of several lanes */
             ROWS(oic_mix_rows)(to + d, tm, some, COUNT, w, wm, v + d, ld, lo, hi);
         }

@@ -172,3 +172,30 @@ def test_attention_of_many_queries_has_the_bits_of_portable_c(toolchain: Toolcha
     ]  # fmt: skip
     for ours, plain in zip(run(cases, toolchain.name), run(cases, "gcc-portable"), strict=True):
         assert [a.tobytes() for a in ours] == [a.tobytes() for a in plain]
+
+
+@pytest.mark.parametrize("build", [name for name in BUILDS if name != "gcc-portable"])
+def test_attention_of_small_windows_has_the_bits_of_portable_c(build: str) -> None:
+    """Few keys and columns behind whole registers; a bias to every head and window, or of other strides, and rows without keys."""
+    cases = []
+    for t, width, q, kv in (
+        *((12, 8, "f32", "f32"), (13, 33, "f32", "f16"), (17, 24, "f32", "f32"), (18, 16, "f64", "f64"), (35, 32, "f32", "bf16")),
+        *((36, 48, "f16", "f16"), (49, 32, "f32", "f32"), (50, 20, "f32", "f32"), (51, 96, "f32", "f32"), (65, 32, "f32", "f8")),
+    ):
+        operands = [real((2, t, 3, width), q), real((2, t, 3, width), kv), real((2, t, 3, width), kv)]
+        cases += [Case(Attention, [*operands, real(shape)]) for shape in ((3, t, t), (2, 3, t, t), (t, 1))]
+        cases.append(Case(Attention, [*operands, spaced(real((3, t, t)), 1), RNG.random((t, t)) < 0.1]))
+        cases.append(Case(Attention, [*operands, real((t, t)), None, np.array([t - 1, 3], np.int32)], {"window": 5, "softcap": 2.0}))
+    for ours, plain in zip(run(cases, build), run(cases, "gcc-portable"), strict=True):
+        assert [a.tobytes() for a in ours] == [a.tobytes() for a in plain]
+
+
+def test_queries_of_attention_have_the_same_zeros_alone() -> None:
+    """Results too small for a number are zeros of one sign, whether other queries of the step see more spans or not."""
+    q, k = 8 * real((140, 2, 8)), real((140, 2, 8))
+    v = np.full((140, 2, 8), -1e-45, np.float32)
+    cases = [Case(Attention, [x, k[:n], v[:n]], {"causal": True}) for x, n in ((q, 140), (q[:20], 20), (q[19:20], 20))]
+    whole, some, one = (y[0] for y in run(cases, "gcc-portable"))
+    assert np.any(some == 0)
+    assert whole[:20].tobytes() == some.tobytes()
+    assert whole[19:20].tobytes() == one.tobytes()

@@ -14,6 +14,7 @@
 #define OIC_ATTENTION_PACKED 12   /* as many of a head, and keys and values of a block become panels, */
 #define OIC_ATTENTION_STRIP 24    /* which so many rows go through at a time: what is theirs stays in L1; */
 #define OIC_ATTENTION_STRIPS 36   /* a strip and PACKED more: fewer rows than these are one */
+#define OIC_ATTENTION_FEW (OIC_WIDTH == 16 ? 1 : 3) /* keys that are left of whole panels, or fewer, become none: measured */
 #define OIC_ATTENTION_KEYS 64     /* keys of a block; blocks begin at multiples of it, however many take part */
 #define OIC_ATTENTION_SPAN 128    /* keys of a span, which are some blocks */
 #define OIC_ATTENTION_SPANS 4     /* spans whose values go side by side at most, where few queries see them; */
