@@ -192,10 +192,10 @@ def test_attention_of_small_windows_has_the_bits_of_portable_c(build: str) -> No
 
 def test_queries_of_attention_have_the_same_zeros_alone() -> None:
     """Results too small for a number are zeros of one sign, whether other queries of the step see more spans or not."""
-    q, k = 8 * real((140, 2, 8)), real((140, 2, 8))
+    q, k = 8 * real((20, 2, 8)), real((140, 2, 8))
     v = np.where(RNG.random((140, 2, 8)) < 0.5, -1e-45, -0.0).astype(np.float32)
-    cases = [Case(Attention, [x, k[:n], v[:n]], {"causal": True}) for x, n in ((q, 140), (q[:20], 20), (q[19:20], 20))]
+    cases = [Case(Attention, [x, k[:n], v[:n]], {"causal": True}) for x, n in ((q, 140), (q[:8], 128), (q[7:8], 128))]
     whole, some, one = (y[0] for y in run(cases, "gcc-portable"))
     assert np.any(some == 0)
-    assert whole[:20].tobytes() == some.tobytes()
-    assert whole[19:20].tobytes() == one.tobytes()
+    assert whole[:8].tobytes() == some.tobytes()
+    assert whole[7:8].tobytes() == one.tobytes()
