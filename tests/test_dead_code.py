@@ -46,5 +46,5 @@ def of_an_engine(item: Any) -> bool:
 
 def words() -> set[str]:
     """Those of the files beside the Python that name its definitions."""
-    files = [*ROOT.glob("templates/*"), *ROOT.glob("compiler/oic/**/*.lark"), ROOT / "pyproject.toml"]
+    files = [*ROOT.glob("templates/**/*.j2"), *ROOT.glob("compiler/oic/**/*.lark"), ROOT / "pyproject.toml"]
     return {word for file in files for word in re.findall(r"\w+", file.read_text(encoding="utf-8"))}

@@ -13,6 +13,34 @@
 #define OIC_PARTS 64 /* sums of parts that are added before their sum is added to the total */
 #define OIC_CHUNK 256 /* products that are added one after the other, from zero */
 
+/* The sum of sixteen numbers. */
+static inline float oic_tree_f32(const float *restrict a)
+{
+    oic_lanes_f32 all;
+    oic_lanes_load_f32(&all, a);
+    return oic_lanes_sum_f32(&all);
+}
+
+static inline double oic_tree_f64(const double *restrict a)
+{
+#if defined(OIC_NO_F64)
+    double all[OIC_LANES / 2];
+    for (ptrdiff_t l = 0; l < OIC_LANES / 2; ++l) {
+        all[l] = a[l] + a[l + OIC_LANES / 2];
+    }
+    for (ptrdiff_t half = OIC_LANES / 4; half > 0; half /= 2) {
+        for (ptrdiff_t l = 0; l < half; ++l) {
+            all[l] += all[l + half];
+        }
+    }
+    return all[0];
+#else
+    oic_lanes_f64 all;
+    oic_lanes_load_f64(&all, a);
+    return oic_lanes_sum_f64(&all);
+#endif
+}
+
 #define OIC_S f32
 #include "sums.inc.h"
 

@@ -2,14 +2,6 @@
 #define S OIC_PASTE(oic_stored_, OIC_S)
 #define OF(f) OIC_PASTE(f##_, OIC_S)
 
-/* The sum of sixteen numbers. */
-static inline S OF(oic_tree)(const S *restrict a)
-{
-    OF(oic_lanes) all;
-    OF(oic_lanes_load)(&all, a);
-    return OF(oic_lanes_sum)(&all);
-}
-
 /* The sum of x[n]. */
 static inline S OF(oic_sum)(const S *x, ptrdiff_t n)
 {

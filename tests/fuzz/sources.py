@@ -25,11 +25,12 @@ import numpy as np
 
 from oic.check.source import parse
 from oic.check.symbols import SymbolTable, symbols_of
-from oic.compare.inputs import random_array
+from oic.compare.inputs import random_values
 from oic.diagnostics import OicError, StepError
 from oic.driver import Program, Settings, compile_graph
 from oic.ir import dims
 from oic.model import Model
+from oic.operators.evaluate import shape_of
 from oic.reference.interpret import Machine
 from oic.syntax import tree as syntax
 from tests.fuzz.source_mutations import mutated
@@ -175,7 +176,7 @@ def _run(graph: Machine, planned: Machine, seed: int) -> None:
         if any(dims.evaluate(d, sizes) < 0 for t in types for d in t.shape):
             continue
         inputs = {
-            n: random_array(t, sizes, rng, 3 if t.dtype.high > 2 else None)
+            n: random_values(t.dtype, shape_of(t, sizes), rng, 3 if t.dtype.high > 2 else None)
             for n, t in zip(function.inputs, types)
         }
         answers = [_step(machine, function.symbol, inputs) for machine in (graph, planned)]

@@ -179,8 +179,7 @@ def test_attention_of_small_windows_has_the_bits_of_portable_c(build: str) -> No
     """Few keys and columns behind whole registers; a bias to every head and window, or of other strides, and rows without keys."""
     cases = []
     for t, width, q, kv in (
-        *((12, 8, "f32", "f32"), (13, 33, "f32", "f16"), (17, 24, "f32", "f32"), (18, 16, "f64", "f64"), (35, 32, "f32", "bf16")),
-        *((36, 48, "f16", "f16"), (49, 32, "f32", "f32"), (50, 20, "f32", "f32"), (51, 96, "f32", "f32"), (65, 32, "f32", "f8")),
+        (13, 33, "f32", "f16"), (17, 24, "f32", "f32"), (18, 16, "f64", "f64"), (35, 32, "f32", "bf16"), (49, 32, "f32", "f32"), (51, 96, "f32", "f32"),
     ):
         operands = [real((2, t, 3, width), q), real((2, t, 3, width), kv), real((2, t, 3, width), kv)]
         cases += [Case(Attention, [*operands, real(shape)]) for shape in ((3, t, t), (2, 3, t, t), (t, 1))]

@@ -1,4 +1,4 @@
-"""Graphs by templates, templates/NAME.oi.j2: of a family, but for sizes and element types; of a kind of transformer."""
+"""Graphs by templates, templates/graphs/: of a family, but for sizes and element types; of a kind of transformer."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def total(terms: Iterable[str | int]) -> str:
 @cache
 def _environment() -> Environment:
     made = Environment(
-        loader=FileSystemLoader(templates_dir()), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        keep_trailing_newline=True,
+        loader=FileSystemLoader(templates_dir() / "graphs"), undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
     made.filters |= {"number": number, "scale_setting": scale_setting, "total": total}
     return made
@@ -57,7 +57,7 @@ def graph_of(
     The others as in `FamilyGraph`.
     """
     name = f"{c.family}.oi.j2"
-    tensors = dict(TENSOR.findall((templates_dir() / name).read_text(encoding="utf-8")))
+    tensors = dict(TENSOR.findall((templates_dir() / "graphs" / name).read_text(encoding="utf-8")))
     types = {name: c.dtype(tensor, layers) for name, tensor in tensors.items()}
     text = _environment().get_template(name).render(
         values, name=request.name or c.family, summary=f"{c.family}: {'; '.join(features)}", layers=layers,
