@@ -968,13 +968,13 @@ static inline void PART(finish)(const PART(args) *a, const PART(group) *g, ptrdi
             MATH(oic_register_store)(acc + l, sums / MATH(oic_register_of)(all->sum));
         }
     }
-    ptrdiff_t done = 0;
-    for (; done + 8 <= D; done += 8) { /* most heads are whole eights */
+    const ptrdiff_t whole = D - D % 8; /* most heads are whole eights */
+    for (ptrdiff_t done = 0; done < whole; done += 8) {
         for (int l = 0; l < 8; ++l) {
             Q_STORE(y, done + l, acc[done + l]);
         }
     }
-    for (; done < D; ++done) {
+    for (ptrdiff_t done = whole; done < D; ++done) {
         Q_STORE(y, done, acc[done]);
     }
 }
