@@ -197,4 +197,4 @@ def test_a_step_grows_by_attention_alone(tmp_path: Path) -> None:
     rest = (whole - attention)[1:]
     assert np.ptp(rest) <= rest.min() / 1000  # whether a logit is the largest so far depends on the data
     early, late = attention[127] - attention[63], attention[255] - attention[191]
-    assert early > 0 and abs(late - early) <= early / 100
+    assert early > 0 and abs(late - early) <= early / 50  # a single span is finished where it lies
