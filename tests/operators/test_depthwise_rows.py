@@ -10,7 +10,8 @@ import pytest
 
 import oic
 from conv_shapes import convolved
-from oic.operators.conv import Conv2d, ConvTranspose2d
+from oic.operators.conv import Conv2d
+from oic.operators.conv_transpose import ConvTranspose2d
 from runtime.drive import Case
 
 ROWS: dict[str, tuple[type[Conv2d | ConvTranspose2d], tuple[int, int], tuple[int, int], dict[str, int]]] = {

@@ -10,7 +10,8 @@ import pytest
 
 from oic import dtypes
 from oic.dtypes import Array
-from oic.operators.conv import Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d
+from oic.operators.conv import Conv1d, Conv2d
+from oic.operators.conv_transpose import ConvTranspose1d, ConvTranspose2d
 from oic.operators.pool import AvgPool, MaxPool
 from oic.operators.quant import Dequantize, Quantize, Requantize
 from oic.operators.sampling import Sample, TopK
