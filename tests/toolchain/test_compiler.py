@@ -53,8 +53,8 @@ def test_what_is_no_text(tmp_path: Path) -> None:
 
 def test_output_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toolchain, "MOST_OUTPUT", 1 << 20)
-    for more in ("", " >&2"):
-        slug, said = refusal([program(tmp_path, f"exec yes 'error: no'{more}")])
+    for text in ("exec yes 'error: no'", "exec yes 'error: no' >&2", "head -c 2000000 /dev/zero; exit 0"):
+        slug, said = refusal([program(tmp_path, text)])  # the last ends before it is looked at
         assert slug == "compile-failed" and "1,048,576 bytes" in said
     slug, said = refusal([program(tmp_path, f"echo error: {'x' * 4000} >&2; exit 1")])
     assert len(said) < 1000

@@ -186,7 +186,7 @@ class _Writer(Integers):
             self.lap = place
         done = work(op)
         sizes = [  # what is not known yet counts as nothing
-            frame.wide(n) if dims.extents([n]) <= frame.extents.keys() else c.ZERO
+            frame.wide(n) if all(e in frame.extents for e in dims.extents([n])) else c.ZERO
             for n in (done.read, done.written, done.operations)
         ]
         if any(n != c.ZERO for n in sizes):

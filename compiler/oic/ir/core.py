@@ -12,7 +12,7 @@ A region is exactly one block, so control flow nests.  A block's last op ends it
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -422,12 +422,12 @@ class Op:
 
     # -- for `infer` ----------------------------------------------------------
 
-    def require(self, where: str, allowed: Iterable[DType], what: str = "") -> None:
-        """Refuse an operand whose dtype is not one of these."""
-        value = getattr(self, where)
-        if value is not None and value.dtype not in set(allowed):
-            kinds = what or ", ".join(sorted(d.name for d in allowed))
-            raise OpError("op-dtype", f"{self.name} does not take {value.dtype} ({kinds})", where)
+    def require(self, where: str, allowed: Collection[DType]) -> None:
+        """Refuse operands, one or a list, whose dtype is not one of these."""
+        for value in self.values_of(where):
+            if value.dtype not in allowed:
+                kinds = ", ".join(sorted(d.name for d in allowed))
+                raise OpError("op-dtype", f"{self.name} does not take {value.dtype} ({kinds})", where)
 
     def require_same_dtype(self, *names: str) -> None:
         """Refuse operands of different dtypes."""

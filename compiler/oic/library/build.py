@@ -258,7 +258,7 @@ DECLARED = re.compile(r"^(typedef (?!union)[\w ]+(?:\{[^}]*\} \w+)?|OIC_API [^;(
 
 
 def _declarations(files: Files) -> str:
-    """Types and functions of the header in the form cffi reads; a status is an int to it."""
+    """Types and functions of the headers, each from the start of a line, as cffi reads them: a status is an int."""
     names = ["oic/oic.h", *(["oic/places.h"] if files.unit.profiled else []), f"{files.name}.h"]
     texts = (COMMENT.sub("", (files.folder / name).read_text(encoding="utf-8")) for name in names)
     found = [one.removeprefix("OIC_API ") for text in texts for one in DECLARED.findall(text)]
@@ -266,7 +266,7 @@ def _declarations(files: Files) -> str:
 
 
 def load(files: Files, path: Path, shown: Path) -> Library:
-    """Load a library by the declarations of its own view; `shown` is the folder to name where that fails.
+    """Load a library by the declarations of its own header; `shown` is the folder to name where that fails.
 
     Systems know libraries by path, and give an old one where another was loaded from the same; so the
     path is a link that no other library had.

@@ -133,12 +133,13 @@ PACKED_BY = (
 def _blob(module: Module, path: Path, cache: Cache | None, told: weights.Told) -> int:
     """Write the blob, or take one that was packed before; its fingerprint."""
     key = key_of("weights", code_of(*PACKED_BY), weights.contents(module)) if cache else ""
-    if cache is not None and (notes := cache.get(key, path)) is not None:
-        return notes["fingerprint"]
+    if cache is not None and cache.get(key, path) is not None:
+        with path.open("rb") as file:
+            return weights.fingerprint_of(file)
     with path.open("wb") as file:
         fingerprint = weights.write(module, file, told)
     if cache is not None:
-        cache.put(key, path, {"fingerprint": fingerprint})
+        cache.put(key, path, {})
     return fingerprint
 
 

@@ -161,7 +161,7 @@ class Operator(Op):
 
     def result_types(self) -> list[Type]:
         first = next((k for k in positional(type(self)) if k not in self.own), None)
-        if first is not None and not all(v.dtype in self.allowed for v in self.values_of(first)):
+        if first is not None:
             self.require(first, self.allowed)
         return self.infer()
 
@@ -264,6 +264,7 @@ class Elementwise(Operator):
 
     def __init_subclass__(cls, **traits: Any) -> None:
         super().__init_subclass__(**traits)
+        assert "examples" not in vars(cls), "the examples of an elementwise operator follow; others are `more`"
         usual = f32 if f32 in cls.allowed else i32
         typed = [(usual, shapes) for shapes in BROADCAST] + [(d, NINE) for d in ALL.values() if d in cls.allowed]
         end = (cls.setting,) if cls.setting else ()

@@ -59,7 +59,11 @@ def two_axes(first: int, values: Sequence[D]) -> tuple[D | int, D]:
 
 def over_two(first: int, **values: Sequence[Dim]) -> dict[str, Dim]:
     """Members NAME_y and NAME_x, of one axis or two."""
-    pairs = {name: two_axes(first, value) for name, value in values.items()}
+    return by_axis(**{name: two_axes(first, value) for name, value in values.items()})
+
+
+def by_axis(**pairs: Sequence[Dim]) -> dict[str, Dim]:
+    """Members NAME_y and NAME_x, of two axes."""
     return {f"{name}_{axis}": one for name, pair in pairs.items() for axis, one in zip("yx", pair, strict=True)}
 
 
@@ -229,8 +233,8 @@ class Convolution(Sums):
         stride, padding, dilation = self._settings()
         return self.members(
             batch=batch, channels=channels, outputs=self._outputs(), groups=self.groups, height=height, width=width,
-            **over_two(1, taps=self._window()[1:]), out_height=out_height, out_width=out_width,
-            **over_two(1, stride=stride, padding=padding, dilation=dilation), **self.scaling(),
+            **by_axis(taps=self._window()[1:]), out_height=out_height, out_width=out_width,
+            **by_axis(stride=stride, padding=padding, dilation=dilation), **self.scaling(),
         )  # fmt: skip
 
     def _fits_planes(self) -> bool:

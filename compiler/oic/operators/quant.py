@@ -88,7 +88,6 @@ class Quantize(Affine, name="quantize"):
     kernels = (Kernel("quantize", Affine._types, Affine._args, units=_units, work=elementwise_work),)
     examples = (("f32[2, 3]", "f32", "to=i8"), ("f16[2, 3]", "f32[3]", "zero_point=u4[3], to=u4, axis=1"))
 
-
     def reference(self, x: Array, scale: Array, zero_point: Array | None = None) -> Array:
         ratio = x / self._spread(scale).astype(x.dtype)
         whole = np.rint(ratio.astype(np.float64))
@@ -114,7 +113,6 @@ class Dequantize(Affine, name="dequantize"):
     allowed, kinds = SMALL, FLT
     kernels = (Kernel("dequantize", Affine._types, Affine._args, units=_units, work=elementwise_work),)
     examples = (("i8[2, 3]", "f32", "to=f32"), ("u4[2, 3]", "f32[2]", "zero_point=u4[2], to=f16, axis=0"))
-
 
     def reference(self, x: Array, scale: Array, zero_point: Array | None = None) -> Array:
         whole = x.astype(np.float64)
@@ -187,7 +185,7 @@ class Requantize(Operator, name="requantize"):
 
 
 REQUANTIZED = ("multiplier", "shift", "to", "zero_point", "rounding")
-"""Fields of `Requantize` that `Sums` take over."""
+"""Fields of `Requantize` that `Sums` takes over."""
 
 
 class Sums(Operator):

@@ -95,6 +95,7 @@ def _answer(call: list[str]) -> str:
 def _called(call: list[str], limit: float) -> tuple[int, str, str]:
     """Exit status, output and errors of a program that ends in time, and neither hangs nor prints without end.
 
+    What it has printed is looked at every LOOKED_AT seconds: for so long memory may have more than the bound.
     Raises OicError: `no-compiler`, `compile-failed`.
     """
     end, printed = time.monotonic() + limit, 0
@@ -106,7 +107,7 @@ def _called(call: list[str], limit: float) -> tuple[int, str, str]:
         while not ended and printed <= MOST_OUTPUT and time.monotonic() < end:
             try:
                 out, errors = process.communicate(timeout=LOOKED_AT)
-                ended = True
+                ended, printed = True, len(out) + len(errors)
             except subprocess.TimeoutExpired as late:
                 printed = len(late.output or b"") + len(late.stderr or b"")
     finally:
