@@ -21,7 +21,7 @@ def runtime_dir() -> Path:
 
 
 def docs_dir() -> Path:
-    """The folder of the user guide, whose page of errors `oic explain` prints."""
+    """The folder of the user guide: `oic explain` prints its page of errors, hints are from that of other names."""
     return _folder("docs")
 
 

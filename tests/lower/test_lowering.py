@@ -899,3 +899,9 @@ def test_loops_lowered_twice_keep_the_checks_of_sizes() -> None:
     both = Both(text)
     assert both.step(x=[1, 2, 3, 4], n=2) == {"y": [4, 4], "z": [0], "s": 10}
     assert both.refused(x=[1, 2, 3], n=2).status == "OIC_ERR_SHAPE"
+
+
+@pytest.mark.parametrize("call", ["softmax(x, axis=f32)", "softmax(x, axis=bool)", "pad(x, before=[0, i8], after=[0, 0])"])
+def test_an_element_type_is_no_number(call: str) -> None:
+    """It is a word that settings may have, and refused by those that ask for numbers."""
+    assert slugs(f"dynamic {{ x: f32[2, 3]; }} volatile {{ y: f32[2, 3]; }} block entry {{ op {call} >> y; }}") == ["op-setting"]

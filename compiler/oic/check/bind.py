@@ -120,9 +120,6 @@ def _inferred(binding: Binding) -> dict[str, int]:
     return {name: size for name, (size, _) in found.items() if size > 0}
 
 
-
-
-
 def _find_extents(binding: Binding) -> None:
     first: dict[str, Span] = {}
     for extent in declared_extents(binding.graph):

@@ -49,9 +49,6 @@ def _check_names(instance: BlockInstance, given: list[s.HandOver], report: Diagn
             seen.add(name.name)
 
 
-
-
-
 # ---------------------------------------------------------------- entries
 
 

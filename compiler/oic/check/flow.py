@@ -28,16 +28,9 @@ class Flow:
     branches: dict[str, dict[str, Span]]
 
 
-
-
-
-
 def is_entry(block: s.Block) -> bool:
     """The block is exported: `entry` itself, or one with `@entry`."""
     return block.name == "entry" or s.attribute(block, "entry") is not None
-
-
-
 
 
 def flow_of(symbols: SymbolTable) -> Flow:
@@ -138,6 +131,3 @@ def _check_dep(body: list[s.SourceStatement], report: DiagnosticCollector) -> No
             elif not found:
                 what = f"no '{name.name}' comes {side} this 'dep' in its block"
                 report.error("dep-no-match", what, name.span)
-
-
-

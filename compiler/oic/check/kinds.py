@@ -176,9 +176,6 @@ def _missing(access: s.Access, found: Variable, given: int, mode: str, report: D
     report.error("table-rank", what, access.span, label, about=found)
 
 
-
-
-
 def _negative(expr: s.Expr) -> bool:
     """The expression has no names and is below 0."""
     value = known_value(expr)

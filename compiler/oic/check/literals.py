@@ -39,6 +39,3 @@ def number(value: Any, dtype: dtypes.DType) -> Any:
 def _out_of_range(written: str, dtype: dtypes.DType) -> tuple[str, str, None]:
     limits = "" if dtype.is_float else f" ({dtype.low} to {dtype.high})"
     return "range", f"{written} is out of the range of {dtype}{limits}", None
-
-
-

@@ -199,9 +199,6 @@ def _refuse_data(binding: Binding, variable: Variable, slug: str, span: Span, me
     variable.data, variable.members, variable.scalar, variable.init = None, {}, None, 0
 
 
-
-
-
 def _check_scalar(binding: Binding, variable: Variable) -> None:
     """A config value against the type of its variable."""
     declaration, dtype = variable.declaration, variable.dtype

@@ -221,7 +221,8 @@ class _Builder(Transformer_NonRecursive[lark.Token, Module]):
         op = self._built(cls, word, given)
         op.kernel, op.workers, op.span = kernel, workers, span
         if not len(names) == len(types) == len(op.results):
-            raise self._wrong(f"{op.name} has {len(op.results)} results, not {len(names)}", word, "ir-type")
+            wrong = len(types) if len(names) == len(op.results) else len(names)
+            raise self._wrong(f"{op.name} has {len(op.results)} results, not {wrong}", word, "ir-type")
         for name, (type_, place, at), value in zip(names, types, op.results):
             if op.regions and same_rank(type_, value.type):
                 value.type = type_  # sizes of a loop's body have other names after it

@@ -419,4 +419,3 @@ def _unlock(lock: int | None) -> None:
     if lock is not None and fcntl is not None:
         fcntl.flock(lock, fcntl.LOCK_UN)
         os.close(lock)
-

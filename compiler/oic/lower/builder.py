@@ -56,9 +56,6 @@ Env = dict[EnvKey, Held]
 Shapes = dict[Variable, tuple[Dim | None, ...]]
 
 
-
-
-
 @dataclass(kw_only=True)
 class Builder(IndexBuilder):
     """Lowers one function; see the module's docstring.

@@ -169,7 +169,6 @@ class AccessPositions:
         """A position of a rolling window: bounds with a leading minus count back from `next`."""
         f, window = self.f, self.type.table[axis].capacity
 
-
         def bound(expr: s.Expr) -> Dim:
             value = f.integer(expr)
             return self._count(axis) + value if expr.span.text.startswith("-") else value

@@ -128,8 +128,6 @@ class _Static:
                 value = self.binding.sizes.get(size)
         return None if value is None else (value, value)
 
-
-
     def _quotients(self, expr: s.Binary, a: Range, b: Range) -> Range | None:
         """The range of `/` and `%`: of loop indices `/` floors; of values known at build it is exact."""
         if b[0] < 1:

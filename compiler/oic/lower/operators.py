@@ -115,9 +115,6 @@ def _check_slice(f: Builder, call: s.OpCall, fields: dict[str, Any]) -> None:
     fields["size"] = (length + (step - 1)) // step
 
 
-
-
-
 def _build(
     f: Builder, call: s.OpCall, cls: type[Operator], fields: dict[str, Any], where: dict[str, Span]
 ) -> list[Value]:
@@ -254,9 +251,6 @@ def _limits(f: Builder, size: Dim) -> str:
     low, high = dims.bounds(size)
     name = f.shown_size(size)
     return name if low == high else f"{name} ({f'{low} to' if low > 0 else 'at most'} {high})"
-
-
-
 
 
 def _typed(f: Builder, variable: Variable) -> str:

@@ -124,6 +124,8 @@ class _Setting:
             return [self.read(item, inner) for item in value.items]
         if isinstance(value, s.Name) and "DType" in choices:
             return self._dtype(value)
+        if isinstance(value, s.Name) and value.name in dtypes.ALL and self.f.instance.variable(value) is None:
+            raise self._wrong(value, choices)
         match value:
             case s.Float() if "float" in choices and (problem := literal_problem(value, dtypes.f64)):
                 raise refused("op-setting", problem[1], value.span)

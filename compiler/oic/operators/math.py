@@ -175,7 +175,6 @@ class Silu(Function, name="silu"):
     At most 2 ulp in f32.  Errors: x is no float.  Source: PyTorch, `silu`.
     """
 
-
     def of(self, x: Array) -> Array:
         return x * sigmoid(x)
 
@@ -188,7 +187,6 @@ class Softplus(Function, name="softplus"):
 
     At most 2 ulp in f32.  Errors: x is no float.  Source: PyTorch, `softplus`.
     """
-
 
     def of(self, x: Array) -> Array:
         return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))

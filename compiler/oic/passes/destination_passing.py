@@ -356,9 +356,11 @@ def _copy_before(edge: Edge, plain: set[Block], copies: _Copies) -> None:
     edge.hand_on(copy.result)
     if isinstance(edge.op, Return) and value.op is not None and value.op.block is block:
         # Of what a branch or a loop gives, sizes are bound after it.
-        sizes = dims.extents(value.shape)
-        known = [op for op in block.ops if op is value.op or (isinstance(op, ExtentBind) and op.extent in sizes)]
-        copies.after.setdefault(known[-1], []).append(copy)
+        sizes = dims.extents(value.shape) if value.op.regions else ()
+        last = value.op
+        if sizes:
+            last = [op for op in block.ops if op is last or (isinstance(op, ExtentBind) and op.extent in sizes)][-1]
+        copies.after.setdefault(last, []).append(copy)
     else:
         copies.before.setdefault(edge.op, []).append(copy)
 

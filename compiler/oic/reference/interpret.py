@@ -259,7 +259,9 @@ class Machine:
 
     def integer(self, part: int | Value) -> int:
         """A number known at build or at run time."""
-        return part if isinstance(part, int) else int(self.values[part])
+        found = part if isinstance(part, int) else self.values[part]
+        assert isinstance(found, int), f"{part!r} is no index integer"
+        return found
 
     def integers(self, parts: Iterable[int | Value]) -> list[int]:
         return [self.integer(part) for part in parts]

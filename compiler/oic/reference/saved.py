@@ -147,10 +147,9 @@ class _SavedReader(BytesIO):
 
     def take(self, count: int) -> ByteArray:
         """The next bytes."""
-        found = np.frombuffer(self.read(count), np.uint8)
-        if len(found) < count:
+        if count > len(self.getbuffer()) - self.tell():
             raise _refusal("the saved state is shorter than what it says")
-        return found
+        return np.frombuffer(self.read(count), np.uint8)
 
     def integer(self) -> int:
         return int.from_bytes(self.take(8).tobytes(), "little", signed=True)

@@ -80,7 +80,7 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
         self.errors.append(Diagnostic(slug, message, span, "", notes, hint))
 
     def _limited(self, node: Any, inner: Iterable[Any], limit: int, what: str, otherwise: Any) -> Any:
-        """The node, noting how deep it nests; beyond it another, and one error at the outermost of the first."""
+        """The node, noting how deep it nests; beyond the limit another, and one error for all kinds with this limit."""
         depth = 1 + max((self._depth(part) for part in inner), default=0)
         if depth > limit:
             told = Diagnostic("nesting-depth", f"{what} nested more than {limit} deep", node.span)

@@ -315,8 +315,6 @@ class Graph(SyntaxNode, repr=False):
         ]
         return table(repr(self)[1:-1], ("kind", "name", "type", "attributes"), rows)
 
-
-
     def to_json(self) -> dict[str, Any]:
         """The graph as plain data for `json` (see `syntax.graph_json`)."""
         return type(self).encoder(self)
@@ -325,8 +323,6 @@ class Graph(SyntaxNode, repr=False):
     def from_json(cls, data: dict[str, Any] | str) -> Graph:
         """The graph that `to_json` gave.  Raises OicError `graph-json` for anything else."""
         return cls.decoder(data)
-
-
 
 
 def walk(statements: tuple[SourceStatement, ...]) -> Iterator[SourceStatement]:
