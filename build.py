@@ -202,6 +202,7 @@ def verb_test(arguments: list) -> int:
     failed = [name for name, command in (
         ("ruff", ("ruff", "check", ".")),
         ("mypy", ("mypy",)),
+        ("mypy of the code around", ("mypy", "--config-file", "tests/mypy.ini")),
         ("pytest", ("pytest", "-n", workers, *arguments)),  # pytest last: its summary closes the output
     ) if python("-m", *command) != 0]
     if failed:

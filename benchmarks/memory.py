@@ -83,7 +83,7 @@ def greedy_by_size(buffers: list[Buffer]) -> int:
         placement.tightest(part, dict(placement.orders(part))["size"]).height
         for _, part in planner.parts(buffers)
     ]
-    return max(heights, default=0) * planner.ALIGN
+    return max(heights, default=0) * buffers[0].align
 
 
 def arena(module: Module) -> list[Buffer]:

@@ -138,7 +138,7 @@ def test_an_operator_is_a_class_and_a_c_file(operator: type[Operator], tmp_path:
         graph = oic.parse(text.format(dtype), f"adding_{dtype}")
         x = ROWS.astype({"f32": np.float32, "f16": np.float16, "f64": np.float64}[dtype])
         made = oic.Synthesizer(graph, target="portable").build(tmp_path / dtype)
-        simulators = [oic.Simulator(graph, stage=stage) for stage in ("graph", "planned")]
+        simulators: list[Any] = [oic.Simulator(graph, stage=stage) for stage in ("graph", "planned")]
         found = [backend.make_executor().step(x=x)["y"] for backend in (*simulators, made)]
         assert np.array_equal(found[0], found[1]) and np.allclose(found[2], found[0], rtol=2e-3, atol=1e-3)
     with pytest.raises(oic.OicError, match="alternating_sum does not take i32"):
@@ -213,7 +213,8 @@ def test_a_view_is_a_class(tmp_path: Path) -> None:
         )  # fmt: skip
         x, c = ROWS.reshape(-1)[:25].reshape(5, 5), np.arange(36, dtype=np.float32).reshape(6, 6)
         made = oic.Synthesizer(graph, oic.Model({"c": c}), target="portable").build(tmp_path / "made")
-        for backend in (*(oic.Simulator(graph, oic.Model({"c": c}), stage=stage) for stage in ("graph", "planned")), made):
+        simulators: list[Any] = [oic.Simulator(graph, oic.Model({"c": c}), stage=stage) for stage in ("graph", "planned")]
+        for backend in (*simulators, made):
             found = backend.make_executor().step(x=x)
             assert np.array_equal(found["z"], np.diagonal(x.T, 2)) and np.allclose(found["y"], np.exp(found["z"]))
             assert found["s"] == np.diagonal(c, 1).sum()

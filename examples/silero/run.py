@@ -39,7 +39,7 @@ def recording(path: Path) -> Samples:
     with wave.open(str(path)) as file:
         if (file.getframerate(), file.getnchannels(), file.getsampwidth()) != (RATE, 1, 2):
             raise ValueError(f"{path} is not 16 kHz, mono, 16 bit")
-        return np.frombuffer(file.readframes(file.getnframes()), "<i2").astype(np.float32) / 32768
+        return np.frombuffer(file.readframes(file.getnframes()), "<i2").astype(np.float32) / np.float32(32768)
 
 
 def chunks(samples: Samples) -> Iterator[Samples]:

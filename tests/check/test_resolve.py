@@ -19,8 +19,8 @@ from oic.driver import Settings, compile_graph
 from oic.ir.text_print import print_module
 from oic.lower.graph import lower_graph
 from oic.syntax import tree as s
+from paths import ROOT
 from tests.fuzz.sources import sources
-from tests.paths import ROOT
 
 EVERYTHING = """
     sizes { D = 4; H = D / 2; }
@@ -63,7 +63,7 @@ class Once(dict[int, Meaning]):
         super().__setitem__(node, meaning)
 
 
-def named(statement: s.Statement) -> Iterator[s.Name | s.Access]:
+def named(statement: s.SourceStatement) -> Iterator[s.Name | s.Access]:
     """Every use of a name in a statement; what `dep` names are statements."""
     match statement:
         case s.OpCall(_, operands, keywords, results):
@@ -89,7 +89,7 @@ def uses(part: object) -> Iterator[s.Name | s.Access]:
     yield from s.names_in(part)
 
 
-def every(resolved: Resolved) -> Iterator[tuple[BlockInstance, s.Statement]]:
+def every(resolved: Resolved) -> Iterator[tuple[BlockInstance, s.SourceStatement]]:
     for instances in resolved.instances.values():
         for instance in instances:
             yield from ((instance, statement) for statement in s.walk(instance.block.body))

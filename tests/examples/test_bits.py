@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import instructions
 import oic
 from oic.kernels.targets import FUSED, SEPARATE
 from oic.library.build import load
@@ -31,7 +32,6 @@ from oic.toolchain.compiler import find_compiler
 from oic.toolchain.target import LANGUAGE, MEANING, SHARED, WARNINGS
 from paths import ROOT, models_dir
 from processor import AVX2, AVX512, features
-from tests import instructions
 from tests.fuzz.sanitized import SanitizedExecutor, build_sanitized
 
 STEPS = 200

@@ -15,12 +15,13 @@ import struct
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from oic import dtypes
 from oic.codegen.c_module import EntryMember, Signature
+from oic.codegen.template_data import EntryData
 from oic.diagnostics import StepError
 from oic.driver import Program, interface_of
 from oic.dtypes import Array
@@ -315,10 +316,9 @@ def _arena_gaps(module: Module, symbol: str, nbytes: int) -> list[tuple[int, int
     return _gaps([b for b in module.memory.space("arena") if b.function == symbol], nbytes)
 
 
-def _step(number: int, module: Module, files: Files, entry: Any) -> str:
+def _step(number: int, module: Module, files: Files, entry: EntryData) -> str:
     """A C function that reads inputs, makes one step and writes status and outputs."""
-    face: Signature = entry.face
-    name, unit = files.name, files.unit
+    face, name, unit = entry.face, files.name, files.unit
     zones = _zones(_arena_gaps(module, face.symbol, unit.arena_bytes))
     lines = [f"static const zone arena_zones[] = {{{zones}}};",
              f"{entry.names.inputs} in = {{0}};", f"{entry.names.outputs} out = {{0}};", "int64_t n;"]  # fmt: skip
@@ -370,7 +370,7 @@ class SanitizedExecutor(Executor):
             (i, e.face) for i, e in enumerate(self.files.model.entries) if e.face.symbol == entry
         )
         self._send(struct.pack("<i", number))
-        sizes = {e.name: n for e, n in _extents(face, inputs).items()}
+        sizes = _extents(face, inputs)
         for extent, _ in face.extents:
             self._send(struct.pack("<q", sizes[extent.name]))
         for given in face.inputs:
@@ -471,11 +471,12 @@ class SanitizedExecutor(Executor):
         raise Crash(said[:4000])
 
 
-def _extents(face: Signature, inputs: dict[str, Array]) -> dict[Any, int]:
+def _extents(face: Signature, inputs: dict[str, Array]) -> dict[str, int]:
+    """The extents that inputs have, by name."""
     sizes: dict[str, int] = {}
     for given in face.inputs:
         session_inputs.bind_sizes(given.name, given.value.tensor, inputs[given.name].shape, sizes)
-    return {extent: sizes[extent.name] for extent, _ in face.extents}
+    return sizes
 
 
 def _stored(given: EntryMember, array: Array) -> bytes:

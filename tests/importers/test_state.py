@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import oic
+from batch import build_together
 from importers.checkpoints import FAMILIES, checkpoint
 from oic.importers import import_checkpoint
-from tests.batch import build_together
 
 IDS = np.array([3, 17, 5, 0, 8, 21, 23, 17, 2, 11], np.int32)
 COUNT = len(IDS)

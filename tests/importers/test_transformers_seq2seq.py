@@ -109,8 +109,8 @@ def test_a_family_equals_transformers(case: str, tmp_path: Path) -> None:
             own.append((ids, np.stack(single)))
         encode(ex, *SOURCES)
         both = fed(ex, [ids[:-1] for ids, _ in own])
-        for row, (_, single) in zip(both, own, strict=True):
-            assert row.tobytes() == single.tobytes()
+        for row, (_, alone) in zip(both, own, strict=True):
+            assert row.tobytes() == alone.tobytes()
 
 
 @pytest.mark.parametrize("case", ["t5-v1.1", "mbart"])

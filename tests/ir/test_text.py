@@ -205,7 +205,8 @@ def test_any_attribute_is_read_back(value: Any) -> None:
     module.top.append(Splat(value, TensorType(dtypes.f32)))
     text = print_module(module)
     back = parse_module(text)
-    assert same(back.top.ops[0].value, value)
+    (splat,) = back.top.ops
+    assert isinstance(splat, Splat) and same(splat.value, value)
     assert print_module(back) == text
 
 

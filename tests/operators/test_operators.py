@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import instructions
 import oic
 from compilers import optimizing
 from oic import dtypes
@@ -21,7 +22,6 @@ from oic.operators.base import by_name, positional, settings
 from oic.toolchain.compiler import find_compiler, macros
 from paths import ROOT
 from processor import AVX2, features
-from tests import instructions
 from tests.fuzz import operator_catalog as said
 from tests.fuzz.operator_campaign import CATALOG, faults, sanitized, sessions
 from tests.fuzz.operator_cases import Case, Variable, literal

@@ -190,7 +190,7 @@ def test_a_row_is_joined_where_nothing_is_copied(rest: str, joined: bool, thread
     module = planned(TAKEN.format(rest=rest), {"a": (64, 64), "b": (64, 64)}, threads)
     assert [constant.symbol for constant in module.constants()] == (["a_b"] if joined else ["a", "b"])
     memory = memory_map(module)
-    assert not [v for v in (*memory.values, *memory.stores) if v.kind == "copy"]
+    assert "copy" not in {v.kind for v in memory.values} | {v.kind for v in memory.stores}
 
 
 def test_names_and_bytes_of_many(tmp_path: Path) -> None:

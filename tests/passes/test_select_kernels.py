@@ -173,7 +173,7 @@ def test_a_member_that_is_cut_out_is_selected(tmp_path: Path) -> None:
     module = next(m for step, m in lowered(program.module, program.settings) if step.name == "pack-weights")
     assert encodings(module) == {"w": "panels"}
     assert [op.name for op in module.all_ops() if op.name in ("slice", "reshape")] == []
-    backends = [oic.Simulator(graph, model, stage=stage) for stage in ("graph", "planned")]
+    backends: list[Any] = [oic.Simulator(graph, model, stage=stage) for stage in ("graph", "planned")]
     executors = [b.make_executor() for b in (*backends, oic.Synthesizer(graph, model).build(tmp_path))]
     x = rng.standard_normal((4, 32)).astype(np.float32)
     for at in range(3):
@@ -249,7 +249,7 @@ def test_members_that_begin_inside_a_byte_are_cut(tmp_path: Path) -> None:
     nibbles = dtypes.i4.np
     model = oic.Model(tensors={"w": rng.integers(-8, 8, (3, 5, 5)).astype(nibbles)})
     graph, x = oic.parse(PACKED, "packed"), rng.integers(-8, 8, (4, 5)).astype(nibbles)
-    backends = [oic.Simulator(graph, model, stage=stage) for stage in ("graph", "planned")]
+    backends: list[Any] = [oic.Simulator(graph, model, stage=stage) for stage in ("graph", "planned")]
     executors = [b.make_executor() for b in (*backends, oic.Synthesizer(graph, model).build(tmp_path))]
     for at in range(3):
         expected, *others = (e.step(x=x, at=np.int64(at)) for e in executors)

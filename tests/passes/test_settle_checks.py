@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,7 +43,7 @@ def test_refusals_stay(name: str, tmp_path: Path) -> None:
     body, wanted = PROGRAMS[name]
     graph = oic.parse(f"{HEAD}block entry {{ {body} return; }}", name)
     model = oic.Model(tensors={"w": np.ones((1, 4), np.float32)})
-    backends = [oic.Simulator(graph, model, stage=stage) for stage in ("graph", "planned")]
+    backends: list[Any] = [oic.Simulator(graph, model, stage=stage) for stage in ("graph", "planned")]
     for backend in (*backends, oic.Synthesizer(graph, model, target="portable").build(tmp_path)):
         for at, status in wanted.items():
             found = "OIC_OK"

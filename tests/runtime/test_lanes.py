@@ -285,8 +285,8 @@ def test_every_order_is_the_one_stated(library: CDLL, step: Step, kind: str, n: 
     assert sums[336:496].tobytes() == np.concatenate(expected[:2]).tobytes()
     for columns, found in zip((5, 8, 19, 32, 45), sums[496:].reshape(5, 5, 48), strict=True):
         for h in range(5):
-            expected = chain(step, np.zeros(columns, dtype), x[h, :n], wide[:, h // 2 : h // 2 + columns])
-            assert found[h, :columns].tobytes() == expected.tobytes()
+            row = chain(step, np.zeros(columns, dtype), x[h, :n], wide[:, h // 2 : h // 2 + columns])
+            assert found[h, :columns].tobytes() == row.tobytes()
     assert sums[320:331].tobytes() == chain(step, zeros[:11], x[0, :n], wide[:, :11]).tobytes()
 
 

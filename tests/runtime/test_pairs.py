@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import oic
+from batch import build_together
 from oic.compare.harness import Run, compare
 from oic.dtypes import Array
 from oic.ir.text import parse_module, print_module
@@ -24,7 +25,6 @@ from oic.toolchain.target import target as target_named
 from paths import ROOT
 from processor import AVX2, features
 from runtime.native import EMULATED, ZEN5
-from tests.batch import build_together
 
 MACHINES = {
     "avx512 emulated": ("gcc", (*EMULATED, "-O1"), ()),

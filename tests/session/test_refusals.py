@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import oic
+from batch import build_together
 from oic import StepError
 from oic.session.executor import Executor
-from tests.batch import build_together
-from tests.session.refusals import CASES, Step
+from session.refusals import CASES, Step
 
 pytestmark = pytest.mark.xdist_group("refusals-session")
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import oic
+from batch import build_together
 from oic.session.synthesizer import status_names
-from tests.batch import build_together
 
 pytestmark = pytest.mark.xdist_group("truncate-session")
 

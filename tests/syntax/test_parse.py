@@ -143,7 +143,7 @@ def test_spans_cover_their_nodes() -> None:
         (s.Unknown, {"?": True}),
     ],
 )
-def test_spans_are_exact(kind: type, texts: dict[str, bool]) -> None:
+def test_spans_are_exact(kind: type[s.SyntaxNode], texts: dict[str, bool]) -> None:
     found = {node.span.text for node in nodes(parse(EVERYTHING)) if isinstance(node, kind)}
     for text, there in texts.items():
         assert (text in found) == there
@@ -313,7 +313,8 @@ def test_keywords_are_names_elsewhere() -> None:
         text += f"transfer {word} >> {word}; loop {word} ({word} in {word}..{word}) {{ }} }}"
         graph = parse(text)
         assert graph.declarations[0].name == word
-        assert graph.blocks[0].body[0].name == word  # type: ignore[union-attr]
+        call = graph.blocks[0].body[0]
+        assert isinstance(call, s.OpCall) and call.name == word
     assert parse("persistent { A(inf): f32 @fixed(inf=3); }").declarations[0].attributes[0].args
 
 
