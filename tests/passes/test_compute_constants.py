@@ -9,6 +9,7 @@ import pytest
 
 import oic
 from oic import precompute
+from oic.passes import compute_constants
 from oic.ir.state import Constant
 from oic.operators.base import Operator
 
@@ -114,6 +115,15 @@ def test_what_is_not_computed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _told(_made(SINES)) == _told(made)
     few = _made("op exp(H) >> h;")
     assert _told(few) == []
+
+
+@pytest.mark.parametrize(("most", "shapes"), [(3, [(2, 2048), (2048,)]), (2, [(2048,)]), (0, [])])
+def test_so_many_results_are_computed(most: int, shapes: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each member of a family has statements of its own: many loops over long families made programs without end."""
+    monkeypatch.setattr(compute_constants, "MOST_RESULTS", most)
+    made = _made(COMPUTED["members"][0] + "op tanh(a) >> z;")
+    assert [op.type.shape for op in made.program.planned.constants() if op.symbol.startswith("made")] == shapes
+    assert len(_told(made)) == 2 - len(shapes)
 
 
 def test_it_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 from oic.dtypes import Array
 from oic.ir.control import Func, Return
 from oic.ir.core import Block, Op, Value, clone_op
-from oic.ir.grouping import reach
+from oic.ir.grouping import by_key, reach
 from oic.ir.index import IndexConst
 from oic.ir.module import Module
 from oic.ir.state import Constant, ConstantSelect, Splat
@@ -30,7 +30,7 @@ from oic.kernels.targets import TARGETS, Target
 from oic.operators.base import Operator
 from oic.passes.fold import SMALL, symbols
 
-MOST_MEMBERS = 256  # of a family that is computed: each has statements of its own
+MOST_RESULTS = 512  # that are computed, of each member of a family: each has statements of its own
 
 Computer = Callable[[Module, Target], Mapping[str, Array] | None]
 """Runs the one function of a GRAPH module, which has no inputs: its outputs by name, or None where it cannot be run."""
@@ -53,7 +53,7 @@ _Made = dict[Op, _Member]
 def compute_constants(module: Module, target: Target = TARGETS["portable"], computer: Computer | None = None) -> None:
     """Give results of constants alone as constants, if they can be computed here."""
     made = _made(module) if computer else {}
-    ends = dict(zip(symbols(module, "made"), _ends(made, lambda op: _is_small(op, made))))
+    ends = dict(zip(symbols(module, "made"), _ends(made, _smallness(made))))
     found = computer(_part(module, made, ends), target) if computer and ends else None
     if found is None:
         return
@@ -113,15 +113,26 @@ def _ends(made: _Made, possible: Callable[[Operator], bool]) -> list[Operator]:
     return ends[::-1]
 
 
-def _is_small(op: Operator, made: _Made) -> bool:
-    """The result, of all members, is no larger than what it is made of, or small, and not empty."""
-    members, type_ = math.prod(made[op].counts), op.result.tensor
-    size = members * math.prod(type_.maximum)
-    if size == 0 or members > MOST_MEMBERS:
-        return False
-    if size <= SMALL:
+def _smallness(made: _Made) -> Callable[[Operator], bool]:
+    """Tells of an operator whether its result, of all members, is no larger than what it is made of, or small, and not empty.
+
+    It says so of MOST_RESULTS, and of no more.
+    """
+    results = 0
+
+    def is_small(op: Operator) -> bool:
+        nonlocal results
+        members, type_ = math.prod(made[op].counts), op.result.tensor
+        size = members * math.prod(type_.maximum)
+        if size == 0 or results + members > MOST_RESULTS:
+            return False
+        behind = (o.result.tensor.nbytes for o in _behind([op], made) if isinstance(o, Constant))
+        if size > SMALL and members * type_.nbytes > sum(behind):
+            return False
+        results += members
         return True
-    return members * type_.nbytes <= sum(o.result.tensor.nbytes for o in _behind([op], made) if isinstance(o, Constant))
+
+    return is_small
 
 
 def _behind(ops: Iterable[Op], made: _Made) -> set[Op]:
@@ -162,17 +173,17 @@ def _part(module: Module, made: _Made, ends: Mapping[str, Operator]) -> Module:
     constants = [op for op in module.constants() if op in needed]
     top: list[Op] = [clone_op(op, shared) for op in constants]
     body, outputs = Block(), dict[str, Value]()
+    ended = by_key((made[op], (symbol, op)) for symbol, op in ends.items())
+    groups = by_key((member, op) for op, member in made.items() if op in needed)
     alone = _Member()
-    for member in [alone, *dict.fromkeys(made[op] for op in ends.values() if made[op] != alone)]:
+    for member, ops in ({alone: list[Op]()} | groups).items():  # what all members share comes first
         for key in _keys(member):
             copied = shared if member == alone else dict(shared)
             numbers = [body.append(IndexConst(n)).result for n in key]
             copied.update(zip(member.indices, numbers))
-            for op in made:
-                if op in needed and made[op] == member:
-                    body.append(clone_op(op, copied))
-            found = {_output(symbol, key): op for symbol, op in ends.items() if made[op] == member}
-            outputs |= {name: copied[op.result] for name, op in found.items()}
+            for op in ops:
+                body.append(clone_op(op, copied))
+            outputs |= {_output(symbol, key): copied[op.result] for symbol, op in ended.get(member, ())}
     body.append(Return(list(outputs.values())))
     top.append(Func("entry", [], list(outputs), {}, body))
     weights = {op.symbol: module.weights[op.symbol] for op in constants}
