@@ -260,6 +260,11 @@ WRONG = [
     (GRAPH.replace("type=f16[n5, 4]", "type=3"), "ir-type", "cache.read"),
     (PLANNED.replace('in arena+0 "h" bec', 'in attic+0 "h" bec'), "ir-name", "not a space"),
     (PLANNED.replace("state 8", "stat 8"), "ir-syntax", "memory map"),
+    (PLANNED.replace("state 8", "state 8 state 9"), "ir-syntax", "'state' is given twice"),
+    ('module "a" {stage="graph", stage="graph"}', "ir-syntax", "'stage' is given twice"),
+    (GRAPH.replace("value=0", 'value={"a": 1, "a": 1}'), "ir-syntax", "'a' is given twice"),
+    (GRAPH.replace("value=0", "value=(1,,)"), "ir-syntax", "found ','"),
+    (GRAPH.replace("table(l:2!, t:16)", "table(l:2!, t:16); table(t:9)"), "ir-syntax", "found 'table'"),
 ]
 
 

@@ -9,9 +9,9 @@ import pytest
 
 import oic
 from oic import precompute
-from oic.passes import compute_constants
 from oic.ir.state import Constant
 from oic.operators.base import Operator
+from oic.passes import compute_constants
 
 GRAPH = """
 graph g {{

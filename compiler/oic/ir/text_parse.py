@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 import operator
-from collections import ChainMap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -145,6 +144,15 @@ class _Builder(Transformer_NonRecursive[lark.Token, Module]):
         """The error for a name that is none of those known."""
         return fail("ir-name", message, _span(self.text, token), hint=did_you_mean(name or str(token), known))
 
+    def _once(self, pairs: Iterable[tuple[str, Any]], at: Any = None) -> dict[str, Any]:
+        """What is given by name, each once; where, if names do not know it."""
+        found: dict[str, Any] = {}
+        for name, value in pairs:
+            if name in found:
+                raise self._wrong(f"'{name}' is given twice", at or name)
+            found[str(name)] = value
+        return found
+
     # -- terminals
 
     def STRING(self, token: lark.Token) -> str:
@@ -171,18 +179,18 @@ class _Builder(Transformer_NonRecursive[lark.Token, Module]):
                 module.top.append(part)
         return module
 
-    def header(self, name: str, *parts: tuple[str, str]) -> Module:
-        given = dict(parts)
+    def header(self, name: str, *parts: tuple[lark.Token, str]) -> Module:
+        given = self._once(parts)
         if self.origin is None and "source" in given:
             self.origin = Unseen(given["source"], "")
         return Module(name, given.get("stage", "graph"), source=self.origin)
 
-    def header_part(self, key: lark.Token, text: str) -> tuple[str, str]:
+    def header_part(self, key: lark.Token, text: str) -> tuple[lark.Token, str]:
         if key not in ("stage", "source"):
             raise self._wrong("a module has a stage and a source", key)
         if key == "stage" and text not in ("graph", "indexed", "planned"):
             raise self._wrong(f"no stage is called '{text}'", key, "ir-name")
-        return str(key), text
+        return key, text
 
     def declaration(self, token: lark.Token, most: int) -> None:
         name = token.strip("`")
@@ -194,7 +202,9 @@ class _Builder(Transformer_NonRecursive[lark.Token, Module]):
         plan = Plan(buffers=[part for part in parts if isinstance(part, Buffer)])
         sizes = {"arena": plan.arena_bytes, "lower_bound": plan.lower_bound}
         names = {"align": "align", "state": "state_bytes", "weights": "weights_bytes"}
-        for word, *symbol, size in (part for part in parts if not isinstance(part, Buffer)):
+        lines = [part for part in parts if not isinstance(part, Buffer)]
+        self._once((word.update(value=" ".join((word, *symbol))), size) for word, *symbol, size in lines)
+        for word, *symbol, size in lines:
             if word not in (sizes if symbol else names):
                 raise self._wrong("expected a line of the memory map", word)
             if symbol:
@@ -330,8 +340,9 @@ class _Builder(Transformer_NonRecursive[lark.Token, Module]):
 
     sizes = attribute = pair = planned_size = several
 
-    def pairs(self, *found: tuple[str, Any]) -> dict[str, Any]:
-        return dict(found)
+    @v_args(inline=True, meta=True)
+    def pairs(self, at: Any, *found: tuple[str, Any]) -> dict[str, Any]:
+        return self._once(found, at)
 
     def absent(self) -> None:
         return None
@@ -377,19 +388,19 @@ class _Builder(Transformer_NonRecursive[lark.Token, Module]):
         return INDEX
 
     @v_args(inline=True, meta=True)
-    def state(self, at: Any, entry: Type, *parts: dict[str, Any]) -> StateType:
+    def state(self, at: Any, entry: Type, *parts: tuple[str, Any]) -> StateType:
         if not isinstance(entry, TensorType) or not entry.static:
             raise self._wrong("an entry of a state is a tensor of known shape", at)
-        return StateType(entry.dtype, entry.maximum, **dict(ChainMap(*parts)))
+        return StateType(entry.dtype, entry.maximum, **dict(parts))
 
-    def table(self, *indices: StateIndex) -> dict[str, Any]:
-        return {"table": indices}
+    def table(self, *indices: StateIndex) -> tuple[str, Any]:
+        return "table", indices
 
-    def auto(self, *indices: StateIndex) -> dict[str, Any]:
-        return {"auto": indices}
+    def auto(self, *indices: StateIndex) -> tuple[str, Any]:
+        return "auto", indices
 
-    def ring(self) -> dict[str, Any]:
-        return {"ring": True}
+    def ring(self) -> tuple[str, Any]:
+        return "ring", True
 
     def state_index(self, name: lark.Token, capacity: int, mark: str = "") -> StateIndex:
         return StateIndex(str(name), capacity, mark == "!", mark == "~")

@@ -114,7 +114,7 @@ def _ends(made: _Made, possible: Callable[[Operator], bool]) -> list[Operator]:
 
 
 def _smallness(made: _Made) -> Callable[[Operator], bool]:
-    """Tells of an operator whether its result, of all members, is no larger than what it is made of, or small, and not empty.
+    """Tells whether a result, of all members, is no larger than what it is made of, or small, and not empty.
 
     It says so of MOST_RESULTS, and of no more.
     """
