@@ -180,6 +180,14 @@ def test_an_undefined_name_is_an_error() -> None:
         _environment().from_string("{{ nothing }}").render()
 
 
+def test_no_template_of_code_is_given_a_float() -> None:
+    """What writes C has all digits of a constant; lengths of the report have one decimal."""
+    from oic.library.emit import _environment
+
+    with pytest.raises(AssertionError, match=r"0\.12345"):
+        _environment().from_string("{{ x }}").render(x=0.12345)
+
+
 def test_freestanding_code_has_no_system(tmp_path: Path) -> None:
     module = programs.planned("table")
     files = emit(LibrarySpec(module, target("freestanding")), tmp_path)

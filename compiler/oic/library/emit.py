@@ -12,7 +12,8 @@ from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context, select_autoescape
+from jinja2.runtime import Context
 
 from oic.codegen import template_data as view
 from oic.codegen import weights
@@ -262,5 +263,14 @@ def _environment() -> Environment:
         loader=FileSystemLoader(templates_dir()), undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
         autoescape=select_autoescape(["html.j2"]),
-        finalize=lambda value: f"{value:.1f}" if isinstance(value, float) else value,
+        finalize=_shown,
     )  # fmt: skip
+
+
+@pass_context
+def _shown(context: Context, value: Any) -> Any:
+    """What a template writes: of floats, which are lengths of the report, one decimal; those of C are text before."""
+    if not isinstance(value, float):
+        return value
+    assert context.name == "report.html.j2", f"{context.name} would lose digits of {value!r}"
+    return f"{value:.1f}"
