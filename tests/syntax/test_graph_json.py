@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
+import math
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +99,27 @@ def test_damaged_json_is_refused(part: str) -> None:
             oic.Graph.from_json(data)
 
 
-def test_text_that_is_no_json_is_refused() -> None:
+def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to everything inside."""
+    for key, value in data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ():
+        yield (*path, key)
+        yield from places(value, (*path, key))
+
+
+@pytest.mark.parametrize("wrong", ["\ud800", "x y", "%", 10**30, math.nan, None, [[1]], {"float": "nan"}, {"node": "Int", "value": -5}])
+def test_whatever_is_anywhere_is_a_graph_or_refused(wrong: Any) -> None:
+    """Nothing but OicError: not what Python says of a text or a number, which may be a mistake of ours."""
+    good = oic.parse(KITCHEN_SINK).to_json()
+    del good["source"]
+    for *way, last in list(places(good))[:: 1 if wrong == "x y" else 7]:
+        data = copy.deepcopy(good)
+        inside = functools.reduce(lambda found, key: found[key], way, data)
+        inside[last] = wrong
+        with suppress(oic.OicError):
+            oic.Graph.from_json(data)
+
+
+@pytest.mark.parametrize("wrong", ["{", "9" * 5000, {"format": "oic.graph", "version": 10**5000}, {"format": {1}}])
+def test_what_is_no_json_is_refused(wrong: Any) -> None:
     with pytest.raises(oic.OicError, match="not JSON"):
-        oic.Graph.from_json("{")
+        oic.Graph.from_json(wrong)

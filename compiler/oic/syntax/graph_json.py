@@ -19,7 +19,7 @@ from typing import Any, get_type_hints
 from oic.diagnostics import OicError, Source, Span, fail
 from oic.syntax import tree as s
 from oic.syntax.parse import MOST_BYTES, read
-from oic.syntax.unparse import unparse
+from oic.syntax.unparse import PRECEDENCE, unparse
 
 FORMAT, VERSION = "oic.graph", 1
 _CLASSES = [cls for cls in vars(s).values() if isinstance(cls, type) and issubclass(cls, s.SyntaxNode)]
@@ -46,11 +46,17 @@ def from_json(data: dict[str, Any] | str) -> s.Graph:
     if isinstance(data, str) and len(data) > 8 * MOST_BYTES:
         raise fail("graph-json", f"the text has more than {8 * MOST_BYTES} characters")
     try:
-        return _from_json(json.loads(data) if isinstance(data, str) else data)
-    except ValueError as error:
-        raise fail("graph-json", f"this is not JSON: {error}") from None
+        return _from_json(_plain(data))
     except RecursionError:
         raise fail("graph-json", "the graph is nested too deeply") from None
+
+
+def _plain(data: Any) -> Any:
+    """What JSON, or data that JSON can be made of, says."""
+    try:
+        return json.loads(data if isinstance(data, str) else json.dumps(data))
+    except (TypeError, ValueError) as error:
+        raise fail("graph-json", f"this is not JSON: {error}") from None
 
 
 def _from_json(data: Any) -> s.Graph:
@@ -125,7 +131,7 @@ def _decode(data: Any, path: str) -> Any:
         if name not in data:
             raise fail("graph-json", f"{path}: {cls.__name__} needs '{name}'")
         fields[name] = _decode(data[name], f"{path}.{name}")
-        if not _fits(fields[name], hint):
+        if not _fits(fields[name], hint) or (name == "op" and fields[name] not in PRECEDENCE):
             raise fail("graph-json", f"{path}.{name}: {fields[name]!r} has no place there")
     if unknown := data.keys() - fields.keys() - {"node"}:
         raise fail("graph-json", f"{path}: {cls.__name__} has no '{min(unknown)}'")
