@@ -67,6 +67,7 @@ class Builder(IndexBuilder):
     loops    present value of every loop index
     known    value of a persistent integer scalar since its last write
     calls    blocks being lowered, outermost first
+    depth    how many loops and branches the present place is in
 
     given    what consumers wrote to yielded variables, until the `await`
     returns  the block being lowered may return from inside a loop
@@ -87,6 +88,7 @@ class Builder(IndexBuilder):
     loops: dict[LoopIndex, Dim] = field(default_factory=dict)
     known: dict[Variable, Dim] = field(default_factory=dict)
     calls: list[BlockInstance] = field(default_factory=list)
+    depth: int = 0
 
     given: Env = field(default_factory=dict)
     returns: bool = False
@@ -129,13 +131,13 @@ class Builder(IndexBuilder):
     def nested(self, block: Block) -> Iterator[Block]:
         """Lower into another block; what is learnt inside is forgotten after it."""
         saved = self.block, self.known, self.nonneg, self.memo
-        self.block, self.memo = block, self.memo.new_child()
+        self.block, self.memo, self.depth = block, self.memo.new_child(), self.depth + 1
         self.known, self.nonneg = dict(self.known), set(self.nonneg)
         try:
             yield block
         finally:
-
             self.block, self.known, self.nonneg, self.memo = saved
+            self.depth -= 1
 
     @contextmanager
     def braces(self) -> Iterator[None]:
