@@ -245,6 +245,8 @@ CIRCLES = {
     "from the first in the source": ({0: [3], 1: [2], 2: [3], 3: [1]}, [[1, 2, 3]]),
     "two, one behind the other": ({0: [1], 1: [0, 2], 2: [3], 3: [4], 4: [3]}, [[0, 1], [3, 4]]),
     "two with a block in common": ({0: [1, 2], 1: [0], 2: [0]}, [[0, 1]]),
+    "the shortest through its first": ({0: [1], 1: [2, 3], 2: [4], 3: [1], 4: [1]}, [[1, 3]]),
+    "the shortest of many": ({0: [1, 4], 1: [2], 2: [3], 3: [0], 4: [5, 1], 5: [0]}, [[0, 4, 5]]),
     "behind what ends": ({0: [1, 2], 1: [], 2: [1, 0]}, [[0, 2]]),
 }
 

@@ -100,11 +100,8 @@ def check_dead(statements: tuple[s.SourceStatement, ...], ends: tuple[type, ...]
 
 
 def _check_recursion(flow: Flow, report: DiagnosticCollector) -> None:
-    """One error for every circle of branches, from its first block on."""
-    place = {name: at for at, name in enumerate(flow.branches)}
+    """One error for every circle of branches."""
     for circle in circles(flow.branches):
-        first = circle.index(min(circle, key=place.__getitem__))
-        circle = [*circle[first:], *circle[:first]]
         ways = zip(circle, [*circle[1:], circle[0]], strict=True)
         calls = [flow.branches[a][b] for a, b in islice(ways, 1 + MOST_NOTES)]
         notes = [Note(span, "then here") for span in calls[1:]]

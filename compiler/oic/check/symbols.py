@@ -22,7 +22,7 @@ from oic.syntax import tree as s
 
 T = TypeVar("T")
 LOCAL = ("volatile", "temporary")
-MOST_CIRCLES = 100  # that are reported
+MOST_CIRCLES = 100  # that are reported, of blocks or of sizes
 
 
 @dataclass(eq=False)
@@ -267,17 +267,36 @@ def in_order(needs: Mapping[str, Iterable[str]]) -> Iterator[str]:
 
 
 def circles(needs: Mapping[str, Iterable[str]]) -> Iterator[list[str]]:
-    """Names that need one another, each before one that it needs, up to so many circles; no name is in two."""
-    left = dict(needs)
+    """Names that need one another, each before one that it needs: the shortest circle through its first name.
+
+    MOST_CIRCLES at most; no name is in two.
+    """
+    left, place = dict(needs), {name: at for at, name in enumerate(needs)}
     for _ in range(MOST_CIRCLES):
         try:
             TopologicalSorter(left).prepare()
             return
         except CycleError as error:
-            circle = error.args[1][:0:-1]
+            circle = _circle(left, min(error.args[1], key=place.__getitem__))
         yield circle
         for name in circle:
             del left[name]
+
+
+def _circle(needs: Mapping[str, Iterable[str]], first: str) -> list[str]:
+    """The shortest way from a name back to it."""
+    before: dict[str, str] = {}
+    waiting = [first]
+    for name in waiting:  # grows
+        new = [other for other in needs.get(name, ()) if other not in before]
+        before |= dict.fromkeys(new, name)
+        waiting += new
+        if first in before:
+            break
+    circle = [before[first]]
+    while circle[-1] != first:
+        circle.append(before[circle[-1]])
+    return circle[::-1]
 
 
 def first_of(items: Iterable[tuple[str, T]]) -> dict[str, T]:
