@@ -25,6 +25,7 @@ from oic.dtypes import ALL, Array, DType
 from oic.ir import dims
 from oic.ir.core import OpError
 from oic.ir.dims import Dim, Expr, Extent
+from oic.ir.grouping import by_key
 from oic.operators import catalog
 from oic.operators.base import by_name, positional
 from tests.fuzz.operator_cases import Case, Given, declared, literal
@@ -62,6 +63,12 @@ class Drawn:
     types: list[Given] = field(default_factory=list)
     same: bool = False
     first: str = ""
+
+    def another(self, rng: np.random.Generator, dtype: DType, shape: tuple[Dim, ...], data: str = "plain") -> str:
+        """One operand more, as `then` names it."""
+        given = Given(dtype, shape, data)
+        self.more.append((given, numbers(rng, given, "plain")))
+        return f"<{len(self.more) - 1}>"
 
     def __str__(self) -> str:
         return " | ".join([str(self.case), *self.then])
@@ -346,73 +353,67 @@ def followed(rng: np.random.Generator, made: Drawn) -> None:
     shape, dtype = tuple(int(str(d)) for d in result.shape), result.dtype
     to = Given(dtype, shape)
     for _ in range(int(rng.choice([0, 1, 1, 2, 3]))):
-        before = len(made.then)
-        to = _follow(rng, made, to)
-        made.types += [to] * (len(made.then) - before)
+        call, to = _following(rng, made, to)
+        if call:
+            made.then.append(call)
+            made.types.append(to)
 
 
-def _follow(rng: np.random.Generator, made: Drawn, to: Given) -> Given:
-    def operand(dtype: DType, shape: tuple[Dim, ...], data: str = "plain") -> str:
-        given = Given(dtype, shape, data)
-        made.more.append((given, numbers(rng, given, "plain")))
-        return f"<{len(made.more) - 1}>"
-
-    last = to.shape[-1:] if to.shape else ()
+def _following(rng: np.random.Generator, made: Drawn, to: Given) -> tuple[str, Given]:
+    """A call with `@` for a result of this type, and the type that it gives; no call where nothing follows."""
     if to.dtype.is_float:
-        kinds = ["relu", "gelu", "silu", "tanh", "add", "mul", "residual", "sub", "cast", "quantize", "argmax", "clamp", "self"]
-        kind = str(rng.choice(kinds + ["argmax"] * (4 if made.case.op in ("linear", "matmul") else 0)))
-        match kind:
-            case "add" | "mul":
-                made.then.append(f"{kind}(@, {operand(to.dtype, last)})")
-            case "sub":
-                made.then.append(f"sub({operand(to.dtype, last)}, @)")
-            case "residual":
-                made.then.append(f"add({operand(to.dtype, to.shape)}, @)")
-            case "self":
-                made.then.append("mul(@, @)")
-            case "cast":
-                other = _of(rng, ["f32", "bf16", "f16", "i8", "i32", "f64"])
-                made.then.append(f"cast(@, to={other})")
-                return replace(to, dtype=other)
-            case "quantize":
-                each = bool(last) and rng.random() < 0.5
-                scale = operand(dtypes.f32, last if each else (), "positive")
-                made.then.append(f"quantize(@, {scale}, to=i8{', axis=-1' if each else ''})")
-                return replace(to, dtype=dtypes.i8)
-            case "argmax":
-                if not to.shape or 0 in to.shape:
-                    return to
-                made.then.append("argmax_axis(@, axis=-1)")
-                return Given(dtypes.i64, to.shape[:-1])
-            case "clamp":
-                made.then.append("clamp(@, min=-0.5, max=2.0)")
-            case _:
-                made.then.append(f"{kind}(@)")
-        return to
+        return _following_float(rng, made, to)
     if to.dtype is dtypes.i32 and rng.random() < 0.8:
-        channel = -3 if made.case.op.endswith("2d") else -2 if made.case.op.endswith("1d") else -1
-        each = len(to.shape) >= -channel and rng.random() < 0.7
-        along = (to.shape[channel], *[1] * (-channel - 1)) if each else ()
-        kind = str(rng.choice(["requantize", "requantize", "add", "cast", "dequantize"]))
-        match kind:
-            case "requantize":
-                ratio = f"{operand(dtypes.i32, along, 'multiplier')}, {operand(dtypes.i8, along, 'shift')}"
-                other = _of(rng, ["i8", "i8", "u8", "i16"])
-                zero = int(rng.integers(-5, 5)) if other is not dtypes.u8 else 128
-                rounding = str(rng.choice(["tflite", "nearest"]))
-                made.then.append(f'requantize(@, {ratio}, to={other}, zero_point={zero}, rounding="{rounding}")')
-                return replace(to, dtype=other)
-            case "add":
-                made.then.append(f"add(@, {operand(dtypes.i32, along)})")
-            case "cast":
-                made.then.append("cast(@, to=f32)")
-                return replace(to, dtype=dtypes.f32)
-            case "dequantize":
-                made.then.append(f"dequantize(@, {operand(dtypes.f32, (), 'positive')}, to=f32)")
-                return replace(to, dtype=dtypes.f32)
-    elif to.dtype in dtypes.WHOLE and rng.random() < 0.5:
-        made.then.append(f"add(@, {operand(to.dtype, last)})")
-    return to
+        return _following_sums(rng, made, to)
+    if to.dtype in dtypes.WHOLE and rng.random() < 0.5:
+        return f"add(@, {made.another(rng, to.dtype, to.shape[-1:])})", to
+    return "", to
+
+
+def _following_float(rng: np.random.Generator, made: Drawn, to: Given) -> tuple[str, Given]:
+    kinds = ["relu", "gelu", "silu", "tanh", "add", "mul", "residual", "sub", "cast", "quantize", "argmax", "clamp", "self"]
+    last = to.shape[-1:]
+    match kind := str(rng.choice(kinds + ["argmax"] * (4 if made.case.op in ("linear", "matmul") else 0))):
+        case "add" | "mul":
+            return f"{kind}(@, {made.another(rng, to.dtype, last)})", to
+        case "sub":
+            return f"sub({made.another(rng, to.dtype, last)}, @)", to
+        case "residual":
+            return f"add({made.another(rng, to.dtype, to.shape)}, @)", to
+        case "self":
+            return "mul(@, @)", to
+        case "cast":
+            other = _of(rng, ["f32", "bf16", "f16", "i8", "i32", "f64"])
+            return f"cast(@, to={other})", replace(to, dtype=other)
+        case "quantize":
+            each = bool(last) and rng.random() < 0.5
+            scale = made.another(rng, dtypes.f32, last if each else (), "positive")
+            return f"quantize(@, {scale}, to=i8{', axis=-1' if each else ''})", replace(to, dtype=dtypes.i8)
+        case "argmax":
+            return ("argmax_axis(@, axis=-1)", Given(dtypes.i64, to.shape[:-1])) if to.shape and 0 not in to.shape else ("", to)
+        case "clamp":
+            return "clamp(@, min=-0.5, max=2.0)", to
+    return f"{kind}(@)", to
+
+
+def _following_sums(rng: np.random.Generator, made: Drawn, to: Given) -> tuple[str, Given]:
+    """Of sums of bytes: what makes bytes or floats of them, by the channel or all alike."""
+    channel = -3 if made.case.op.endswith("2d") else -2 if made.case.op.endswith("1d") else -1
+    each = len(to.shape) >= -channel and rng.random() < 0.7
+    along = (to.shape[channel], *[1] * (-channel - 1)) if each else ()
+    match str(rng.choice(["requantize", "requantize", "add", "cast", "dequantize"])):
+        case "requantize":
+            ratio = f"{made.another(rng, dtypes.i32, along, 'multiplier')}, {made.another(rng, dtypes.i8, along, 'shift')}"
+            other = _of(rng, ["i8", "i8", "u8", "i16"])
+            zero = int(rng.integers(-5, 5)) if other is not dtypes.u8 else 128
+            rounding = str(rng.choice(["tflite", "nearest"]))
+            call = f'requantize(@, {ratio}, to={other}, zero_point={zero}, rounding="{rounding}")'
+            return call, replace(to, dtype=other)
+        case "add":
+            return f"add(@, {made.another(rng, dtypes.i32, along)})", to
+        case "cast":
+            return "cast(@, to=f32)", replace(to, dtype=dtypes.f32)
+    return f"dequantize(@, {made.another(rng, dtypes.f32, (), 'positive')}, to=f32)", replace(to, dtype=dtypes.f32)
 
 
 def draw(rng: np.random.Generator, only: Sequence[str] = (), tame: bool = False) -> Drawn:
@@ -471,67 +472,85 @@ class Sources:
         self, given: Given, array: Array, source: str, body: list[str], after: list[str], sizes: Sequence[Dim]
     ) -> str | None:
         """The name of an operand with these numbers, declared with these sizes; None where it cannot be from there."""
-        dtype, shape, rank = given.dtype, array.shape, array.ndim
-        if source == "input":
-            return self.input(dtype, sizes, array)
-        if source == "result":
-            return self.temporary(dtype, sizes, f"flip({self.input(dtype, sizes, array)}, axes=[])", body)
-        if source == "reshaped":
-            flat = (array.size,)
-            return self.temporary(dtype, shape, f"reshape({self.input(dtype, flat, array.reshape(flat))}, shape={list(shape)})", body)
-        if source in ("transposed", "turned constant"):
-            if rank < 2:
-                return None
-            perm = [int(p) for p in self.rng.permutation(rank)]
-            turned = array.transpose(np.argsort(perm)).copy()
-            across = tuple(sizes[i] for i in np.argsort(perm))
-            name = self.input(dtype, across, turned) if source == "transposed" else self.constant(dtype, turned)
-            return self.temporary(dtype, sizes, f"transpose({name}, perm={perm})", body)
-        if source in ("sliced", "stepped"):
-            if not rank:
-                return None
-            axis = int(self.rng.integers(rank)) if self.rng.random() < 0.5 else rank - 1
-            step = 2 if source == "stepped" else 1
-            first = int(self.rng.integers(0, 4))
-            size = first + step * shape[axis] + int(self.rng.integers(0, 3))
-            whole = self.noise(given, [*shape[:axis], size, *shape[axis + 1 :]])
-            end = first + step * shape[axis]
-            whole[(slice(None),) * axis + (slice(first, end, step),)] = array
-            call = f"slice({self.input(dtype, whole.shape, whole)}, axis={axis}, start={first}, end={end}, step={step})"
-            return self.temporary(dtype, shape, call, body)
-        if source == "constant":
-            return self.constant(dtype, array)
-        if source == "part":
-            whole = np.stack([self.noise(given, shape, finite=True), array, self.noise(given, shape, finite=True)])
-            cut = self.temporary(dtype, (1, *shape), f"slice({self.constant(dtype, whole)}, axis=0, start=1, end=2)", body)
-            return self.temporary(dtype, shape, f"reshape({cut}, shape={list(shape)})", body) if rank else None
-        if source in ("member", "loop"):
-            name = self.fresh("W")
-            self.sections["constant"].append(f"{name}(l): {declared(dtype, shape)};")
-            self.tensors[name] = oic.Tensor(np.stack([*(self.noise(given, shape, finite=True) for _ in range(2)), array]), str(dtype))
-            return f"{name}[{'i' if source == 'loop' else 2}]"
-        if source == "entry":
-            return self.state(given, array, (2, 4), "1, 3", body, after)
-        if source == "row":
-            return self.state(given, array, (3,), "2", body, after)
-        if not rank or not shape[0] or (dtype.packed and rank < 2):
-            return None
-        held, length = given.shape[0], shape[0]
+        dtype, shape = given.dtype, array.shape
+        match source:
+            case "input":
+                return self.input(dtype, sizes, array)
+            case "constant":
+                return self.constant(dtype, array)
+            case "result":
+                return self.temporary(dtype, sizes, f"flip({self.input(dtype, sizes, array)}, axes=[])", body)
+            case "reshaped":
+                flat = self.input(dtype, (array.size,), array.reshape(-1))
+                return self.temporary(dtype, shape, f"reshape({flat}, shape={list(shape)})", body)
+            case "transposed" | "turned constant":
+                return self.turned(dtype, array, source, body, sizes) if shape[1:] else None
+            case "sliced" | "stepped":
+                return self.sliced(given, array, 2 if source == "stepped" else 1, body) if shape else None
+            case "part":
+                return self.part(given, array, body)
+            case "member" | "loop":
+                return f"{self.family(given, array)}[{'i' if source == 'loop' else 2}]"
+            case "entry":
+                return self.state(given, array, (2, 4), "1, 3", body, after)
+            case "row":
+                return self.state(given, array, (3,), "2", body, after)
+        assert source in ("rows", "window"), source
+        possible = shape and shape[0] and not (dtype.packed and len(shape) < 2)
+        return self.entries(given, array, source, body, after) if possible else None
+
+    def turned(self, dtype: DType, array: Array, source: str, body: list[str], sizes: Sequence[Dim]) -> str:
+        """A transposed view of an input or constant."""
+        perm = [int(p) for p in self.rng.permutation(array.ndim)]
+        turned = array.transpose(np.argsort(perm)).copy()
+        across = tuple(sizes[i] for i in np.argsort(perm))
+        name = self.input(dtype, across, turned) if source == "transposed" else self.constant(dtype, turned)
+        return self.temporary(dtype, sizes, f"transpose({name}, perm={perm})", body)
+
+    def sliced(self, given: Given, array: Array, step: int, body: list[str]) -> str:
+        """Every so manieth of a stretch of an input."""
+        rank, shape = array.ndim, array.shape
+        axis = int(self.rng.integers(rank)) if self.rng.random() < 0.5 else rank - 1
+        first = int(self.rng.integers(0, 4))
+        end = first + step * shape[axis]
+        size = end + int(self.rng.integers(0, 3))
+        whole = self.noise(given, [*shape[:axis], size, *shape[axis + 1 :]])
+        whole[(slice(None),) * axis + (slice(first, end, step),)] = array
+        call = f"slice({self.input(given.dtype, whole.shape, whole)}, axis={axis}, start={first}, end={end}, step={step})"
+        return self.temporary(given.dtype, shape, call, body)
+
+    def part(self, given: Given, array: Array, body: list[str]) -> str | None:
+        """The middle of a constant three times as large."""
+        dtype, shape = given.dtype, array.shape
+        whole = np.stack([self.noise(given, shape, finite=True), array, self.noise(given, shape, finite=True)])
+        cut = self.temporary(dtype, (1, *shape), f"slice({self.constant(dtype, whole)}, axis=0, start=1, end=2)", body)
+        return self.temporary(dtype, shape, f"reshape({cut}, shape={list(shape)})", body) if shape else None
+
+    def family(self, given: Given, array: Array) -> str:
+        """Three constants, of which the numbers are the last."""
+        name = self.fresh("W")
+        self.sections["constant"].append(f"{name}(l): {declared(given.dtype, array.shape)};")
+        members = [*(self.noise(given, array.shape, finite=True) for _ in range(2)), array]
+        self.tensors[name] = oic.Tensor(np.stack(members), str(given.dtype))
+        return name
+
+    def entries(self, given: Given, array: Array, source: str, body: list[str], after: list[str]) -> str:
+        """Some entries of a table, always the same or the last ones, which each step writes at its end."""
+        dtype, shape, length = given.dtype, array.shape, array.shape[0]
         name, seen, now = self.fresh("K"), self.fresh("s"), self.input(dtype, shape, array)
         if source == "rows":
             first = int(self.rng.integers(0, 3))
-            bounds, more = f"{first}..{first + length}", ""
+            read = at = f"{first}..{first + length}"
+            more, then = "", []
         else:
             where = self.fresh("p")
             self.sections["persistent"].append(f"{where}: i32 @init({int(self.rng.integers(0, 3))});")
-            bounds, more = f"-{held}..", " @ring(t)"
-            after.append(f"cache.write {now} >> {name}[{where}..{where}+{length}];")
-            after.append(f"cache.increment {length} {where};")
+            read, at = f"-{given.shape[0]}..", f"{where}..{where}+{length}"
+            more, then = " @ring(t)", [f"cache.increment {length} {where};"]
         size = length + int(self.rng.integers(2, 8))
         self.sections["persistent"].append(f"{name}(t): {declared(dtype, shape[1:])} @table @fixed(t={size}){more};")
-        body += [f"assign {seen}: {declared(dtype, shape)};", f"cache.read {name}[{bounds}] >> {seen};"]
-        if source == "rows":
-            after.append(f"cache.write {now} >> {name}[{bounds}];")
+        body += [f"assign {seen}: {declared(dtype, shape)};", f"cache.read {name}[{read}] >> {seen};"]
+        after += [f"cache.write {now} >> {name}[{at}];", *then]
         return seen
 
     def state(self, given: Given, array: Array, sizes: Sequence[int], at: str, body: list[str], after: list[str]) -> str | None:
@@ -610,67 +629,80 @@ class Sources:
         case, rng, self.now = made.case, self.rng, made.arrays
         body: list[str] = []
         after: list[str] = []
-        operands = case.operands()
+        lines: list[str] = []
         extent = self.fresh("N")
         moving = with_extent(rng, case, extent) if not plain and rng.random() < 0.3 else None
-        seen = [given.shape for _, given in (moving or case).operands()]
-        result = tuple(told(d) for d in (moving or case).symbolic.results[0].shape)
-        wanted = ["input"] * len(operands) if plain else self.places(seen)
+        used = moving or case
+        sizes = [given.shape for _, given in used.operands()]
+        wanted = ["input"] * len(sizes) if plain else self.places(sizes)
         if moving is not None:
             self.body_extent(extent, moving)
-        names: dict[str, list[str]] = {}
-        flat: list[str] = []
-        for (key, given), array, source, sizes in zip(operands, made.arrays, wanted, seen):
-            if made.same and len(flat) == 1 and not plain and rng.random() < 0.7:
-                name: str | None = flat[0]
-            else:
-                name = self.operand(given, array, source, body, after, sizes)
-            if name is None:
-                name = self.input(given.dtype, sizes, array)
-            flat.append(name)
-            names.setdefault(key, []).append(name)
-        results, shape = (moving or case).symbolic.results, result
-        fitting = operands[0][1].dtype is results[0].dtype and seen[0] == shape and "[" not in flat[0]
+        operands = self.operands(made, wanted, sizes, plain, body, after)
+        result = used.symbolic.results[0]
+        type_ = Given(result.dtype, tuple(told(d) for d in result.shape))
+        fitting = case.operands()[0][1].dtype is type_.dtype and sizes[0] == type_.shape and "[" not in operands[0]
         inplace = not plain and fitting and rng.random() < 0.3
-        lines: list[str] = []
         if inplace:
-            key = next(iter(names))
-            names[key][0] = self.temporary(results[0].dtype, shape, f"flip({flat[0]}, axes=[])", lines)
-        words = [n for key in positional(catalog()[case.op]) for n in names.get(key, [])]
-        words += [f"{key}={names[key][0]}" for key in by_name(catalog()[case.op]) if key in names]
-        words += [f"{k}={literal(v)}" for k, v in case.settings.items()]
-        to = [names[next(iter(names))][0]] if inplace else [self.fresh("t")]
-        if not inplace:
-            lines.append(f"assign {to[0]}: {declared(results[0].dtype, shape)};")
-        for extra in results[1:]:
-            to.append(self.fresh("e"))
-            self.declare("volatile", to[-1], extra.dtype, [told(d) for d in extra.shape])
-        lines.append(f"op {case.op}({', '.join(words)}) >> {', '.join(to)};")
-        value, type_, first = to[0], Given(results[0].dtype, shape), ""
+            operands[0] = self.temporary(type_.dtype, type_.shape, f"flip({operands[0]}, axes=[])", lines)
+        value, first = self.applied(used, operands, inplace, lines), ""
         stored = bool(made.then) and (plain or rng.random() < 0.2)
         if stored:
             first = self.fresh("k")
             self.declare("volatile", first, type_.dtype, type_.shape)
             lines.append(f"transfer {value} >> {first};")
-        more = []
-        fixed = tuple(int(str(d)) for d in case.symbolic.results[0].shape)
-        for given, array in made.more:
-            source = "input" if plain else str(rng.choice([*SOURCES[:2], *STATIC[:4]]))
-            sizes = result if array.shape == fixed else array.shape
-            source = source if static(sizes) else "input"
-            more.append(self.operand(given, array, source, body, after, sizes) or self.input(given.dtype, sizes, array))
-        for call, type_ in zip(made.then, made.types, strict=True):
-            type_ = replace(type_, shape=result[: len(type_.shape)])
-            call = re.sub(r"<(\d+)>", lambda found: more[int(found[1])], call.replace("@", value))
-            value = self.temporary(type_.dtype, type_.shape, call, lines)
+        value, type_ = self.followed(made, value, type_, plain, body, after, lines)
         sinks = ["output"] if plain or not static(type_.shape) else ["output", "part", "entry", "flip", "concat"]
         output, sink = self.sink(type_, value, str(rng.choice(sinks)), lines)
         self.body += [*body, "loop members (i in 0..3) {", *lines, "}"] if "loop" in wanted else [*body, *lines]
         self.after += after
-        where = ", ".join(f"{k}: {w}" for (k, _), w in zip(operands, wanted)) + (", extent" if moving else "")
+        where = ", ".join(f"{k}: {w}" for (k, _), w in zip(case.operands(), wanted)) + (", extent" if moving else "")
         if plain:
             made.first = first or output
         return output, f"{where} >> {sink}{' in place' if inplace else ''}{' stored' if stored else ''}"
+
+    def operands(
+        self, made: Drawn, wanted: Sequence[str], sizes: Sequence[Sequence[Dim]], plain: bool, body: list[str], after: list[str]
+    ) -> list[str]:
+        """The names of all operands, each from where it is wanted, or else an input."""
+        found: list[str] = []
+        for (_, given), array, source, dims_ in zip(made.case.operands(), made.arrays, wanted, sizes):
+            same = made.same and len(found) == 1 and not plain and self.rng.random() < 0.7
+            name = found[0] if same else self.operand(given, array, source, body, after, dims_)
+            found.append(self.input(given.dtype, dims_, array) if name is None else name)
+        return found
+
+    def applied(self, case: Case, operands: Sequence[str], inplace: bool, lines: list[str]) -> str:
+        """Add the statement of the operator: its first result, a temporary or the first operand."""
+        cls, results = catalog()[case.op], case.symbolic.results
+        names = by_key((key, name) for (key, _), name in zip(case.operands(), operands))
+        words = [n for key in positional(cls) for n in names.get(key, [])]
+        words += [f"{key}={names[key][0]}" for key in by_name(cls) if key in names]
+        words += [f"{k}={literal(v)}" for k, v in case.settings.items()]
+        to = [operands[0] if inplace else self.fresh("t")]
+        if not inplace:
+            lines.append(f"assign {to[0]}: {declared(results[0].dtype, [told(d) for d in results[0].shape])};")
+        for extra in results[1:]:
+            to.append(self.fresh("e"))
+            self.declare("volatile", to[-1], extra.dtype, [told(d) for d in extra.shape])
+        lines.append(f"op {case.op}({', '.join(words)}) >> {', '.join(to)};")
+        return to[0]
+
+    def followed(
+        self, made: Drawn, value: str, result: Given, plain: bool, body: list[str], after: list[str], lines: list[str]
+    ) -> tuple[str, Given]:
+        """Add what is done to the result: what comes of it, and its type."""
+        more, type_ = [], result
+        fixed = tuple(int(str(d)) for d in made.case.symbolic.results[0].shape)
+        for given, array in made.more:
+            source = "input" if plain else str(self.rng.choice([*SOURCES[:2], *STATIC[:4]]))
+            sizes = result.shape if array.shape == fixed else array.shape
+            source = source if static(sizes) else "input"
+            more.append(self.operand(given, array, source, body, after, sizes) or self.input(given.dtype, sizes, array))
+        for call, type_ in zip(made.then, made.types, strict=True):
+            type_ = replace(type_, shape=result.shape[: len(type_.shape)])
+            call = re.sub(r"<(\d+)>", lambda found: more[int(found[1])], call.replace("@", value))
+            value = self.temporary(type_.dtype, type_.shape, call, lines)
+        return value, type_
 
     def sink(self, given: Given, value: str, kind: str, lines: list[str]) -> tuple[str, str]:
         """An output with the result, which goes there by itself, in a part, by the state, or from memory of its own."""

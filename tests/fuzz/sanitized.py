@@ -215,18 +215,21 @@ def _main(count: int) -> str:
 
 
 def _glue(number: int, module: Module, files: Files) -> str:
-    """The loop that serves one graph."""
-    unit, name = files.unit, files.name
-    entries = "".join(f"        case {i}: step{i}(&s); break;\n" for i in range(len(files.model.entries)))
+    """The functions that serve one graph."""
     steps = "".join(_step(i, module, files, entry) for i, entry in enumerate(files.model.entries))
     return f"""\
-#include "p{number}/{name}.h"
+#include "p{number}/{files.name}.h"
 #include "common.h"
 void run{number}(void);
 static void *state, *arena, *weights;
-static const zone state_zones[] = {{{_zones(_gaps(module.memory.space("state"), unit.state_bytes))}}};
-static const zone weights_zones[] = {{{_zones(_gaps(module.memory.space("weights"), unit.weights_bytes))}}};
-{steps}
+static const zone state_zones[] = {{{_zones(_gaps(module.memory.space("state"), files.unit.state_bytes))}}};
+static const zone weights_zones[] = {{{_zones(_gaps(module.memory.space("weights"), files.unit.weights_bytes))}}};
+{steps}{_saved_states(files.name)}{_loop(number, files)}"""
+
+
+def _saved_states(name: str) -> str:
+    """Functions that save the state, and load one."""
+    return f"""\
 static void saved({name}_session *s)
 {{
     const uint64_t bytes = {name}_save(s, NULL, 0);
@@ -249,6 +252,14 @@ static void loaded({name}_session *s)
     give(&status, sizeof status);
     drop(from);
 }}
+"""
+
+
+def _loop(number: int, files: Files) -> str:
+    """The function that makes a session, and does what it is told until it is told no more."""
+    unit, name = files.unit, files.name
+    entries = "".join(f"        case {i}: step{i}(&s); break;\n" for i in range(len(files.model.entries)))
+    return f"""\
 void run{number}(void)
 {{
     {name}_session s;
