@@ -79,11 +79,11 @@ def measure(buffers: list[Buffer]) -> Measured:
 
 
 def greedy_by_size(buffers: list[Buffer]) -> int:
-    heights = [
-        placement.tightest(part, dict(placement.orders(part))["size"]).height
+    heights = (
+        placement.tightest(part, dict(placement.orders(part))["size"]).height * buffers[0].align
         for _, part in planner.parts(buffers)
-    ]
-    return max(heights, default=0) * buffers[0].align
+    )
+    return max(heights, default=0)
 
 
 def arena(module: Module) -> list[Buffer]:
