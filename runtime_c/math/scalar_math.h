@@ -5,10 +5,9 @@
    becomes vector code, except sin, cos and pow.  Every function gives NaN for NaN.
 
    Largest error in units in the last place of the exact result, over all floats:
-   exp 0.99, sigmoid 1.26, silu 1.50, tanh 1.53, erf 1.32, log 0.81, softplus 1.57,
+   exp 0.99, sigmoid 1.70, silu 1.74, tanh 1.35, erf 1.32, log 0.81, softplus 1.88,
    sin and cos 0.78, rsqrt 1.48.
-   gelu is within 2^-23 |x| of its form (erf: all floats, tanh: the sample); the bound is twice
-   that. */
+   gelu is within 1.3 (erf) and 1.03 (tanh) times 2^-23 |x| of its form; the bound is 2^-22 |x|. */
 #ifndef OIC_SCALAR_MATH_H
 #define OIC_SCALAR_MATH_H
 
@@ -16,15 +15,14 @@
 
 #include "math_f64.h"
 
-/* e^x = (1 + t + rest) * s1 * s2, where rest is what t lost to rounding, and s1 and s2 are powers
-   of two: two, because their product may be a subnormal or overflow, and is to be rounded once.
-   For -174 < x < 174. */
+/* e^x = (1 + t) 2^k. */
 typedef struct {
-    float t, rest, s1, s2;
+    float t;
+    int32_t k;
 } oic_exp_parts;
 
-/* x = k ln 2 + r with |r| <= ln 2 / 2.  k is rounded by a conversion, which no option of a compiler may reorder as it
-   may sums; the upper part of ln 2 has few bits, so that k times it is exact. */
+/* x = k ln 2 + r with |r| <= ln 2 / 2, for -174 < x < 174.  k is rounded by a conversion, which no option of a compiler may
+   reorder as it may sums; the upper part of ln 2 has few bits, so that k times it is exact. */
 OIC_ELEMENT oic_exp_parts oic_exp_split(float x)
 {
     const float above = oic_select_f32(x == x, x * 1.44269504f + 256.5f, 0.0f); /* a NaN has no integer */
@@ -33,15 +31,14 @@ OIC_ELEMENT oic_exp_parts oic_exp_split(float x)
     const float r = (x - k * 0.693359375f) - k * -2.12194440e-4f;
     const float q = 0.4999999403953552f + r * (0.1666651964187622f + r * (0.04166839271783829f
                     + r * (0.008368780836462975f + r * 0.0013814467238262296f)));
-    const uint32_t biased = (uint32_t)(whole + 512);
-    const uint32_t half = biased >> 1;
-    const float curve = r * r * q;
-    oic_exp_parts e;
-    e.t = r + curve;
-    e.rest = curve - (e.t - r);
-    e.s1 = oic_from_bits_f32((half + 127u - 256u) << 23);
-    e.s2 = oic_from_bits_f32((biased - half + 127u - 256u) << 23);
+    const oic_exp_parts e = {r + r * r * q, whole};
     return e;
+}
+
+/* 2^k, for -127 < k < 128. */
+OIC_ELEMENT float oic_two_to_f32(int32_t k)
+{
+    return oic_from_bits_f32((uint32_t)(k + 127) << 23);
 }
 
 /* x limited to low..high; NaN stays. */
@@ -57,38 +54,23 @@ OIC_ELEMENT float oic_size_f32(float x, float high)
     return oic_select_f32(a > high, high, a);
 }
 
+/* The power of two is two factors, because it may be a subnormal or overflow, and is to be rounded once. */
 OIC_ELEMENT float oic_exp_f32(float x)
 {
     const oic_exp_parts e = oic_exp_split(oic_limit_f32(x, -105.0f, 89.0f));
-    return (1.0f + e.t) * e.s1 * e.s2;
+    const int32_t half = (int32_t)((uint32_t)(e.k + 256) >> 1) - 128;
+    return (1.0f + e.t) * oic_two_to_f32(half) * oic_two_to_f32(e.k - half);
 }
 
-/* n / d for n = n1 + n2 and d = d1 + d2, 1 <= d <= 2, where n2 and d2 are what n1 and d1 lost to
-   rounding.  1/d is only needed roughly for so small a correction. */
-OIC_ELEMENT float oic_quotient_f32(float n1, float n2, float d1, float d2)
-{
-    const float q = n1 / d1;
-    return q + (n2 - q * d2) * (1.4571068f - 0.5f * d1);
-}
-
-/* y * sigmoid(x), for y = 1 or y = x.  With e = e^-|x| it is y / (1 + e) for x >= 0 and
-   y * e / (1 + e) below, so that nothing overflows; the scale of e is applied last. */
+/* y * sigmoid(x) = y / (1 + e^-x) = y a / (a + b (1 + t)), for y = 1 or y = x >= -110: a is 1 for x >= 0, and below it shares
+   2^k with b, so that nothing overflows, and that the division rounds what becomes subnormal. */
 OIC_ELEMENT float oic_logistic_f32(float x, float y)
 {
-    const float a = oic_size_f32(x, 110.0f);
-    const oic_exp_parts e = oic_exp_split(-a);
-    const float scale = e.s1 * e.s2;
-    const float small = scale + scale * e.t;
-    const float small_rest = (scale * e.t - (small - scale)) + scale * e.rest;
-    const float d = 1.0f + small;
-    const float d_rest = (small - (d - 1.0f)) + small_rest;
-    const float part = y * e.t;
-    const float n = y + part;
-    const float n_rest = (part - (n - y)) + y * e.rest;
-    const int negative = x < 0.0f;
-    const float q = oic_quotient_f32(oic_select_f32(negative, n, y),
-                                     oic_select_f32(negative, n_rest, 0.0f), d, d_rest);
-    return q * oic_select_f32(negative, e.s1, 1.0f) * oic_select_f32(negative, e.s2, 1.0f);
+    const oic_exp_parts e = oic_exp_split(-oic_limit_f32(x, -110.0f, 80.0f));
+    const int32_t half = (int32_t)((uint32_t)(e.k > 0 ? e.k : 0) >> 1);
+    const float a = oic_two_to_f32(-half), b = oic_two_to_f32(e.k - half);
+    const float large = oic_select_f32(e.k > 0, b, a + b), small = oic_select_f32(e.k > 0, a, 0.0f);
+    return y * a / (large + (b * e.t + small));
 }
 
 OIC_ELEMENT float oic_sigmoid_f32(float x)
@@ -99,25 +81,20 @@ OIC_ELEMENT float oic_sigmoid_f32(float x)
 /* x * sigmoid(x); NaN for -inf, as in NumPy and PyTorch. */
 OIC_ELEMENT float oic_silu_f32(float x)
 {
-    const float y = oic_logistic_f32(x, oic_limit_f32(x, -110.0f, 110.0f));
-    const float upper = oic_select_f32(x > 20.0f, x, y); /* sigmoid rounds to 1 */
-    return oic_copysign_f32(oic_select_f32(x == -INFINITY, NAN, upper), x);
+    const float y = oic_logistic_f32(x, oic_select_f32(x < -110.0f, -110.0f, x));
+    return oic_select_f32(x == -INFINITY, NAN, y);
 }
 
-/* (1 - e) / (1 + e) with e = e^-2|x|; for small x, where e = 1 + t, this is -t / (2 + t). */
+/* x + x^3 p(x^2) up to 0.55; above 1 - 2 / (1 + e^2x). */
 OIC_ELEMENT float oic_tanh_f32(float x)
 {
-    const float a = oic_size_f32(x, 10.0f);
-    const oic_exp_parts e = oic_exp_split(-2.0f * a);
-    const float scale = e.s1 * e.s2;
-    const float part = scale * e.t;
-    const float rest = 1.0f - scale;
-    const float n = rest - part;
-    const float n_rest = ((rest - n) - part) - scale * e.rest;
-    const float one = 1.0f + scale;
-    const float d = one + part;
-    const float d_rest = ((one - d) + part) + scale * e.rest;
-    return oic_copysign_f32(oic_quotient_f32(n, n_rest, d, d_rest), x);
+    const float a = oic_size_f32(x, 10.0f), s = a * a;
+    const float p = -0.33333317558426867f + s * (0.13332586092114684f + s * (-0.05385230462918044f
+                    + s * (0.02107165568782638f + s * -0.006274204296314379f)));
+    const oic_exp_parts e = oic_exp_split(2.0f * a);
+    const float scale = oic_two_to_f32(e.k);
+    const float large = 1.0f - 2.0f / ((1.0f + scale) + scale * e.t);
+    return oic_copysign_f32(oic_select_f32(a < 0.55f, a + a * s * p, large), x);
 }
 
 /* x + x p(x^2) up to 1; above 1 - e^-(a + a p(a)). */
@@ -132,28 +109,36 @@ OIC_ELEMENT float oic_erf_f32(float x)
                     + a * (-0.024010051041841507f + a * (0.00375746819190681f
                     + a * (-0.00035058989305980504f + a * 1.3962227967567742e-05f)))));
     const oic_exp_parts e = oic_exp_split(-(a + a * q));
-    const float scale = e.s1 * e.s2;
-    const float large = (1.0f - scale) - scale * e.t;
+    const float scale = oic_two_to_f32(e.k), large = (1.0f - scale) - scale * e.t;
     return oic_copysign_f32(oic_select_f32(a < 1.0f, a + a * p, large), x);
 }
 
-/* x/2 (1 + erf(x / sqrt 2)). */
-OIC_ELEMENT float oic_gelu_erf_f32(float x)
+/* x / (1 + 2^y).  The error is relative to x, not to the result, so that 2^y = 2^k (1 + r p(r)) needs no power but one, and is
+   infinite where y is 128. */
+OIC_ELEMENT float oic_gelu_of_f32(float x, float y)
 {
-    return 0.5f * x * (1.0f + oic_erf_f32(x * 0.70710678f));
-}
-
-/* x/2 (1 + tanh u) = x / (1 + 2^y) with u = sqrt(2/pi) (x + 0.044715 x^3), y = -2 u / ln 2.  The error is relative to x, not
-   to the result, so that 2^y = 2^k (1 + r p(r)) needs no power but one, and is infinite where the result is 0. */
-OIC_ELEMENT float oic_gelu_tanh_f32(float x)
-{
-    const float a = oic_limit_f32(x, -10.05f, 10.0f);
-    const float y = a * (-2.3022082f - 0.102943242f * a * a);
     const int32_t k = (int32_t)(oic_select_f32(y == y, y, 0.0f) + 128.5f) - 128; /* a NaN has no integer; -126..128 */
     const float r = y - (float)k;
     const float power = 1.0f + r * (0.6931471824645996f + r * (0.24022647738456726f + r * (0.055503323674201965f
                         + r * (0.00961843691766262f + r * (0.0013398875016719103f + r * 0.00015353361959569156f)))));
-    return x / (1.0f + power * oic_from_bits_f32((uint32_t)(k + 127) << 23));
+    return x / (1.0f + power * oic_two_to_f32(k));
+}
+
+/* x/2 (1 + erf(x / sqrt 2)) = x / (1 + 2^y), y = x p(x^2); -0 below -5.6, NaN for -inf. */
+OIC_ELEMENT float oic_gelu_erf_f32(float x)
+{
+    const float a = oic_limit_f32(x, -5.6f, 5.6f), s = a * a;
+    const float p = -2.302209296490162f + s * (-0.10483512186950893f + s * (9.404921945553531e-05f
+                    + s * (0.00015957994249778682f + s * (-1.1439834143715279e-05f
+                    + s * (3.8163132124596766e-07f + s * -5.0672374629634476e-09f)))));
+    return oic_gelu_of_f32(x, oic_select_f32(x < -5.6f, 128.0f, a * p));
+}
+
+/* x/2 (1 + tanh u) = x / (1 + 2^y) with u = sqrt(2/pi) (x + 0.044715 x^3), y = -2 u / ln 2. */
+OIC_ELEMENT float oic_gelu_tanh_f32(float x)
+{
+    const float a = oic_limit_f32(x, -10.05f, 10.0f);
+    return oic_gelu_of_f32(x, a * (-2.3022082f - 0.102943242f * a * a));
 }
 
 /* x = 2^k (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2), for finite x > 0; gives f. */
@@ -184,14 +169,14 @@ OIC_ELEMENT float oic_log_f32(float x)
     return oic_select_f32(x > 0.0f, usual, oic_select_f32(x == 0.0f, -INFINITY, NAN));
 }
 
-/* log(1 + e^x) = max(x, 0) + log(1 + e), e = e^-|x|, with what 1 + e loses to rounding. */
+/* log(1 + e^x) = max(x, 0) + log(1 + e) with e = e^-|x| and log(1 + e) = e + e^2 p(e - 1/2). */
 OIC_ELEMENT float oic_softplus_f32(float x)
 {
-    const float e = oic_exp_f32(-oic_abs_f32(x)), one = 1.0f + oic_select_f32(x == x, e, 0.0f);
-    float k;
-    const float f = oic_log_split_f32(one, &k);
-    const float log1p = oic_log_sum_f32(f, k, (e - (one - 1.0f)) / one);
-    return oic_select_f32(x > 0.0f, x, 0.0f) + oic_select_f32(one == 1.0f, e, log1p);
+    const float e = oic_exp_f32(-oic_abs_f32(x)), u = e - 0.5f;
+    const float p = -0.37813955941063965f + u * (0.1792248861514201f + u * (-0.09323185612668985f
+                    + u * (0.05108905900961096f + u * (-0.028904998155985927f + u * (0.01665698743413188f
+                    + u * (-0.010177715270700372f + u * (0.006930689119049321f + u * -0.003318445927280808f)))))));
+    return e + (oic_select_f32(x > 0.0f, x, 0.0f) + e * e * p);
 }
 
 /* |x| = quarter * pi/2 + r modulo 2 pi, |r| <= pi/4, where rest is what r lost to rounding. */
