@@ -32,18 +32,14 @@ def _bounds(found: s.Attribute) -> bool:
     return bool(found.args) and all(arg.key is not None and isinstance(arg.value, s.Expr) for arg in found.args)
 
 
-# ---------------------------------------------------------------- one attribute each
-
-
 def _check_init(v: Variable, found: s.Attribute, report: DiagnosticCollector) -> None:
     dtype, value = dtypes.ALL.get(v.declaration.dtype), found.args[0].value
     if not isinstance(value, s.Literal):
         report.error("attribute-arguments", "'@init' takes a literal", value.span)
     elif dtype is not None and (problem := literal_problem(value, dtype)) is not None:
         what, message, hint = problem
-        slug = "init-range" if what == "range" else "init-kind"
         note = Note(v.declaration.type_span, f"of type {dtype}")
-        report.error(slug, message, value.span, notes=[note], hint=hint)
+        report.error(f"init-{what}", message, value.span, notes=[note], hint=hint)
 
 
 def _check_ref(v: Variable, found: s.Attribute, report: DiagnosticCollector) -> None:
@@ -100,19 +96,14 @@ def _check_ring(v: Variable, found: s.Attribute, report: DiagnosticCollector) ->
 
 def _known_indices(v: Variable, found: s.Attribute, report: DiagnosticCollector) -> bool:
     """The names or keys given are indices of the variable, each once; an error for each other."""
-    seen: set[str] = set()
-    right = True
-    for arg in found.args:
-        name = arg.key or (arg.value.name if isinstance(arg.value, s.Name) else "")
+    names = [arg.key or (arg.value.name if isinstance(arg.value, s.Name) else "") for arg in found.args]
+    for at, (name, arg) in enumerate(zip(names, found.args, strict=True)):
         if name not in v.indices:
-            right = False
             what, hint = f"'{name}' is no index of '{v.name}'", did_you_mean(name, v.indices)
             report.error("unknown-index", what, arg.span, about=v, hint=hint)
-        elif name in seen:
-            right = False
+        elif name in names[:at]:
             report.error("duplicate-index", f"index '{name}' is given twice", arg.span)
-        seen.add(name)
-    return right
+    return set(names) <= set(v.indices) and len(set(names)) == len(names)
 
 
 def _check_fixed(v: Variable, found: s.Attribute, report: DiagnosticCollector) -> None:
@@ -142,8 +133,8 @@ def _at_least_one(arg: s.Argument, what: str, report: DiagnosticCollector) -> No
 
 
 def _check_entry(symbols: SymbolTable, found: s.Attribute, report: DiagnosticCollector) -> None:
-    seen: set[str] = set()
-    for arg in found.args:
+    keys = [arg.key for arg in found.args]
+    for at, arg in enumerate(found.args):
         assert arg.key is not None
         extent = symbols.extents.get(arg.key)
         value = known_value(arg.value, report)
@@ -151,12 +142,11 @@ def _check_entry(symbols: SymbolTable, found: s.Attribute, report: DiagnosticCol
         if extent is None:
             what, hint = f"'{arg.key}' is no extent", did_you_mean(arg.key, symbols.extents)
             report.error("unknown-extent", what, arg.span, "no '@max' introduces it", hint=hint)
-        elif arg.key in seen:
+        elif arg.key in keys[:at]:
             report.error("attribute-arguments", f"'{arg.key}' is given twice", arg.span)
         elif value is not None and (value < 0 or (most is not None and value > most)):
             notes = [Note(extent.span, "its maximum")]
             report.error("bound-range", f"'{arg.key}' cannot be {value}", arg.value.span, notes=notes)
-        seen.add(arg.key)
 
 
 class AttributeRule(NamedTuple):

@@ -1,7 +1,6 @@
 """Declarations given their meaning: sizes, extents, model data.
 
-Sizes come from `--set`, the `sizes`
-section, the model and, last, from the axes of bound model tensors (SPEC, section 3).
+Sizes come from `--set`, the `sizes` section, the model and, last, from the axes of bound tensors (SPEC, section 3).
 """
 
 from __future__ import annotations
@@ -62,9 +61,6 @@ def _begin(binding: Binding, variable: Variable) -> None:
         assert isinstance(given, s.Literal)
         variable.init = given.value
     find_data(binding, variable)
-
-
-# ---------------------------------------------------------------- sizes and extents
 
 
 def _resolve_sizes(binding: Binding, overrides: Mapping[str, int]) -> None:

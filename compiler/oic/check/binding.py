@@ -111,9 +111,8 @@ class Binding:
         if root in self.broken:
             return None
         self.broken |= {root, name.name}
-        what = f"size '{root}' has no value"
-        if root != name.name:
-            what = f"size '{root}', of which '{name.name}' is made, has no value"
+        made_of = f", of which '{name.name}' is made," if root != name.name else ""
+        what = f"size '{root}'{made_of} has no value"
         return Diagnostic("size-missing", what, name.span, hint=self._where_from(root))
 
     def _where_from(self, size: str) -> str:
@@ -129,14 +128,7 @@ class Binding:
 
     def dims_of(self, declaration: s.Declaration) -> tuple[Dim | None, ...]:
         """The sizes of a declaration.  Raises `Refused`; then every name without a value has been reported."""
-        missing = False
-        for name in s.names_in(declaration.dims):
-            try:
-                self.size(name)
-            except Refused as refusal:
-                self.report.refuse(refusal)
-                missing = True
-        if missing:
+        if None in [self.value(name) for name in s.names_in(declaration.dims)]:
             raise Refused(None)
         found: list[Dim | None] = []
         for dim in declaration.dims:

@@ -50,9 +50,6 @@ def _check_unique(graph: s.Graph, symbols: SymbolTable, report: DiagnosticCollec
     report.each_once([*sizes, *((extent.name, extent.span) for extent in symbols.extents.values())])
 
 
-# ---------------------------------------------------------------- extents
-
-
 def _check_extents(resolved: Resolved, report: DiagnosticCollector) -> None:
     """Sizes free of extents, and an input for every extent an entry uses."""
     symbols = resolved.symbols

@@ -49,9 +49,6 @@ def _check_names(instance: BlockInstance, given: list[s.HandOver], report: Diagn
             seen.add(name.name)
 
 
-# ---------------------------------------------------------------- entries
-
-
 def _check_entry(instance: BlockInstance, body: tuple[s.SourceStatement, ...], report: DiagnosticCollector) -> None:
     """In one pair of braces: every `yield` has its `await`, and between them no use."""
     away: dict[str, s.Name] = {}
@@ -88,9 +85,6 @@ def _check_away(
             what, hint = f"'{name}' is used while it is given away", f"use it after 'await {name};'"
             notes = [Note(away[name].span, "given away here")]
             report.error("yielded-use", what, part.shown, notes=notes, hint=hint)
-
-
-# ---------------------------------------------------------------- consumers
 
 
 def _check_consumer(consumer: BlockInstance, given: list[s.HandOver], report: DiagnosticCollector) -> None:
@@ -137,5 +131,4 @@ def _check_writers(entry: BlockInstance, given: s.Yield, report: DiagnosticColle
         writers = [found[variable] for found in writes if variable is not None and variable in found]
         if len(writers) > 1:
             notes = [Note(writers[0].span, "the other"), Note(name.span, "yielded here")]
-            what = f"two consumers write '{name.name}'"
-            report.error("consumer-conflict", what, writers[1].span, notes=notes)
+            report.error("consumer-conflict", f"two consumers write '{name.name}'", writers[1].span, notes=notes)

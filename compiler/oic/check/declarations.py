@@ -54,9 +54,6 @@ def _placed(attributes: tuple[s.Attribute, ...], kind: str, report: DiagnosticCo
     return right
 
 
-# ---------------------------------------------------------------- types
-
-
 def _check_type(v: Variable, report: DiagnosticCollector) -> None:
     d = v.declaration
     dtype = dtypes.ALL.get(d.dtype)
@@ -107,9 +104,6 @@ def check_modulo(size: s.Expr, report: DiagnosticCollector) -> None:
             check_modulo(right, report)
         case s.Unary(operand):
             check_modulo(operand, report)
-
-
-# ---------------------------------------------------------------- indices
 
 
 def _check_indices(v: Variable, right: dict[str, s.Attribute], report: DiagnosticCollector) -> None:

@@ -59,8 +59,7 @@ def check_flow(graph: s.Graph, symbols: SymbolTable, flow: Flow, report: Diagnos
     if "entry" not in symbols.blocks:
         near = nearest("entry", symbols.blocks)
         at = graph.blocks[0].name_span if graph.blocks else _head(graph)
-        hint = near and f"rename block '{near}'"
-        report.error("no-entry", "the graph has no block 'entry'", at, hint=hint)
+        report.error("no-entry", "the graph has no block 'entry'", at, hint=near and f"rename block '{near}'")
     bodies = symbols.bodies.values()
     for body in bodies:
         _check_dep(body, report)
@@ -108,9 +107,6 @@ def _check_recursion(flow: Flow, report: DiagnosticCollector) -> None:
         report.error("recursive-block", f"block '{circle[0]}' reaches itself through branches", calls[0], notes=notes)
 
 
-# ---------------------------------------------------------------- dep
-
-
 def _check_dep(body: list[s.SourceStatement], report: DiagnosticCollector) -> None:
     """Both sides of a `dep` match a statement of its block, by its operator's name or the word it starts with."""
     places = [(x.name if isinstance(x, s.OpCall) else x.word, at) for at, x in enumerate(body)]
@@ -126,5 +122,4 @@ def _check_dep(body: list[s.SourceStatement], report: DiagnosticCollector) -> No
                 hint = did_you_mean(name.name, CACHE_STATEMENTS)
                 report.error("unknown-statement", f"unknown statement '{name.name}'", name.span, hint=hint)
             elif not found:
-                what = f"no '{name.name}' comes {side} this 'dep' in its block"
-                report.error("dep-no-match", what, name.span)
+                report.error("dep-no-match", f"no '{name.name}' comes {side} this 'dep' in its block", name.span)

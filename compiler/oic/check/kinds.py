@@ -29,8 +29,7 @@ def check_operand(access: s.Access, found: Variable, taken: Container[str], repo
     """
     if found.kind == "persistent":
         what = f"persistent variable '{found.name}' cannot be used here"
-        hint = copied_out(access, found, taken)
-        report.error("persistent-operand", what, access.span, about=found, hint=hint)
+        report.error("persistent-operand", what, access.span, about=found, hint=copied_out(access, found, taken))
     else:
         check_access(access, found, "member", report)
 
@@ -178,8 +177,7 @@ def _missing(access: s.Access, found: Variable, given: int, mode: str, report: D
 
 def _negative(expr: s.Expr) -> bool:
     """The expression has no names and is below 0."""
-    value = known_value(expr)
-    return value is not None and value < 0
+    return (known_value(expr) or 0) < 0
 
 
 def copied_out(access: s.Access, found: Variable, taken: Container[str]) -> str:

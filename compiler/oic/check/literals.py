@@ -16,8 +16,7 @@ def literal_problem(value: s.Literal, dtype: dtypes.DType) -> tuple[str, str, st
             fits = written.lstrip("- ") in ("inf", "nan") or dtypes.stays_finite(number, dtype)
             return None if fits else _out_of_range(written, dtype)
         case s.Int(), "float":
-            message = f"{dtype} takes a float literal, not the integer {written}"
-            return "kind", message, f"write {value.value}.0"
+            return "kind", f"{dtype} takes a float literal, not the integer {written}", f"write {value.value}.0"
         case s.Bool(), "bool":
             return None
         case s.Int(number), "bool" | "int" | "uint" | "bitset" | "ternary":

@@ -96,12 +96,8 @@ def _members(model: Model, pattern: str, indices: Sequence[str]) -> dict[tuple[i
             regex += re.escape(part)
     if seen != set(indices):
         return {}
-    found: dict[tuple[int, ...], str] = {}
-    for name in model.names():
-        match = re.fullmatch(regex, name)
-        if match and model.has(name):
-            found[tuple(int(match[i]) for i in indices)] = name
-    return found
+    matches = (re.fullmatch(regex, name) for name in model.names() if model.has(name))
+    return {tuple(int(match[i]) for i in indices): match[0] for match in matches if match}
 
 
 def _near_tensors(tried: Sequence[str], known: Collection[str]) -> str:
@@ -168,8 +164,7 @@ def check_data(binding: Binding, variable: Variable) -> None:
             return
     if variable.members and math.prod(variable.counts) - len(variable.members) > MOST_HOLES:
         # Members lie side by side; missing members are zeros, which no index that passes the checks selects.
-        reach = [n - 1 for n in variable.counts]
-        message = f"the members of '{variable.name}' reach {reach}, with most missing"
+        message = f"the members of '{variable.name}' reach {[n - 1 for n in variable.counts]}, with most missing"
         _refuse_data(binding, variable, "missing-member", variable.declaration.head_span, message)
     if variable.scalar is not None:
         _check_scalar(binding, variable)

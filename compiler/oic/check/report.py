@@ -24,8 +24,7 @@ class DiagnosticCollector:
         self.add(Diagnostic(slug, message, span, label, (*declared, *notes), hint))
 
     def warn(self, slug: str, message: str, span: Span, note: Note | None = None) -> None:
-        notes = () if note is None else (note,)
-        self.add(Diagnostic(slug, message, span, "", notes, None, "warning"))
+        self.add(Diagnostic(slug, message, span, "", (note,) if note else (), None, "warning"))
 
     def add(self, diagnostic: Diagnostic) -> None:
         places = [(note.span.start, note.text) for note in diagnostic.notes]
@@ -67,5 +66,4 @@ def refused(
 
     about   the variable at whose declaration a note points
     """
-    notes = () if about is None else (about.note(),)
-    return Refused(Diagnostic(slug, message, span, "", notes, hint))
+    return Refused(Diagnostic(slug, message, span, "", (about.note(),) if about else (), hint))

@@ -11,8 +11,6 @@ from oic.syntax import tree as s
 
 def check_sizes(resolved: Resolved, sizes: Mapping[str, int], model_sizevars: Collection[str]) -> list[Diagnostic]:
     """Errors for sizes that are given (`--set`) and that neither the graph nor the model knows."""
-    if not sizes:
-        return []
     graph, symbols = resolved.graph, resolved.symbols
     parts: list[s.Declaration | s.Block] = [*graph.declarations, *graph.blocks]
     written = (graph.sizes, tuple(part.attributes for part in parts))
@@ -33,6 +31,5 @@ def check_fetch(resolved: Resolved, fetch: Collection[str] | None) -> list[Diagn
         other = variables.get(name)
         notes = (Note(other.declaration.name_span, f"it is {other.kind}"),) if other else ()
         hint = None if other else did_you_mean(name, outputs)
-        message = f"'{name}' is no output of the graph"
-        found.append(Diagnostic("unknown-output", message, None, "", notes, hint))
+        found.append(Diagnostic("unknown-output", f"'{name}' is no output of the graph", None, "", notes, hint))
     return found

@@ -137,5 +137,4 @@ def _evaluate(sizes: Mapping[str, s.SizeDef], values: dict[str, int]) -> list[Di
 def _cycle(ring: list[s.SizeDef]) -> Diagnostic:
     first, *others = sorted(ring, key=lambda size: size.span.start)
     notes = tuple(Note(size.span, "part of the cycle") for size in others[:MOST_NOTES])
-    message = f"the value of size '{first.name}' depends on itself"
-    return Diagnostic("size-cycle", message, first.span, "", notes)
+    return Diagnostic("size-cycle", f"the value of size '{first.name}' depends on itself", first.span, "", notes)

@@ -60,8 +60,7 @@ def _require_graph(name: str) -> None:
     other = described(name)
     if other is not None and Path(name).is_file():
         what = f"{name} is {other[0]}, not a graph"
-        hint = f"a graph is written in a .oi file (docs/tutorial.md); {other[1]}"
-        raise fail("source-encoding", what, hint=hint)
+        raise fail("source-encoding", what, hint=f"a graph is written in a .oi file (docs/tutorial.md); {other[1]}")
 
 
 def _read_file(path: str | Path) -> bytes:
@@ -73,9 +72,6 @@ def _read_file(path: str | Path) -> bytes:
         if not stat.S_ISREG(mode):
             raise ValueError("Is a directory" if stat.S_ISDIR(mode) else "it is not a file")
         return file.read(MOST_BYTES + 1)
-
-
-# ---------------------------------------------------------------- wrong syntax
 
 
 def diagnose(parsed: Parsed) -> list[Diagnostic]:

@@ -226,15 +226,10 @@ def symbols_of(graph: s.Graph, known: Collection[str] = ()) -> SymbolTable:
     """The name spaces of a graph; its blocks are walked once."""
     blocks = first_of((b.name, b) for b in graph.blocks)
     bodies = {name: list(s.walk(block.body)) for name, block in blocks.items()}
-    passed: set[str] = set()
-    declarations = list(graph.declarations)
-    for statement in (x for body in bodies.values() for x in body):
-        if isinstance(statement, s.Assign):
-            declarations.append(statement.declaration)
-            passed.add(statement.declaration.name)
-        elif isinstance(statement, s.Loop):
-            passed.add(statement.index.name)
-    axes = {name.name for d in declarations for name in s.names_in(d.dims)}
+    statements = [x for body in bodies.values() for x in body]
+    made = [x.declaration for x in statements if isinstance(x, s.Assign)]
+    passed = {d.name for d in made} | {x.index.name for x in statements if isinstance(x, s.Loop)}
+    axes = {name.name for d in (*graph.declarations, *made) for name in s.names_in(d.dims)}
     return SymbolTable(
         variables=first_of((d.name, variable_of(d)) for d in graph.declarations),
         blocks=blocks,
@@ -249,11 +244,8 @@ def symbols_of(graph: s.Graph, known: Collection[str] = ()) -> SymbolTable:
 
 def declared_extents(graph: s.Graph) -> Iterable[DeclaredExtent]:
     """Every extent that an `@max` introduces, doubles included."""
-    for declaration in graph.declarations:
-        for found in declaration.attributes:
-            for arg in found.args if found.name == "max" else ():
-                if arg.key is not None:
-                    yield DeclaredExtent(arg.key, arg.value, arg.span)
+    args = (arg for d in graph.declarations for a in d.attributes if a.name == "max" for arg in a.args)
+    return (DeclaredExtent(arg.key, arg.value, arg.span) for arg in args if arg.key is not None)
 
 
 def in_order(needs: Mapping[str, Iterable[str]]) -> Iterator[str]:
