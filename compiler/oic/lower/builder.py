@@ -257,11 +257,10 @@ class Builder(IndexBuilder):
         elements = elements_of(self.binding, variable)
         if not variable.stored or (not variable.family and math.prod(elements.shape) == 1):
             array = data_of(self.binding, variable)
-            shape = tuple(d for d in self.dims(variable) if d is not None)
             value = array.reshape(-1)[0].item() if array.size else 0
-            type_ = TensorType(variable.dtype, elements.shape if variable.stored else shape)
-            splat = Splat(number(value, variable.dtype), type_, hint=variable.name)
-            return self.prologue.append(splat).result
+            shape = elements.shape if variable.stored else tuple(d for d in self.dims(variable) if d is not None)
+            type_ = TensorType(variable.dtype, shape)
+            return self.prologue.append(Splat(number(value, variable.dtype), type_, hint=variable.name)).result
         type_ = TensorType(variable.dtype, tuple(elements.shape))
         op = Constant(variable.name, type_, hint=variable.name, span=variable.declaration.name_span)
         self.module.weights[variable.name] = elements

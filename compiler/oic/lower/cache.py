@@ -30,8 +30,7 @@ def lower_read(f: Builder, statement: s.CacheRead) -> None:
     at = AccessPositions(f, source, writing=False)
     type_ = TensorType(at.variable.dtype, at.shape)
     check_bytes(source.span.text, type_.dtype, at.shape, source.span)
-    hint = f.variable(target).name
-    op = f.emit(CacheRead(at.state, at.indices, at.form, type_, span=span, hint=hint))
+    op = f.emit(CacheRead(at.state, at.indices, at.form, type_, span=span, hint=f.variable(target).name))
     store(f, target, op.result, span, free=not at.type.plain)
 
 
@@ -88,9 +87,6 @@ def lower_reset(f: Builder, statement: s.CacheReset) -> None:
         indices.append(f.value(value, index.span))
     f.emit(CacheReset(f.states[variable], indices, span=statement.span))
     f.known.pop(variable, None)
-
-
-# ---------------------------------------------------------------- positions
 
 
 class AccessPositions:
@@ -188,8 +184,7 @@ class AccessPositions:
         length = end - start
         if isinstance(length, int) and not 0 <= length <= (length if self.writing else window):
             raise refused("slice-order", f"this slice is {length} long, and the window {window}", index.span)
-        bounded = self.writing and f.size(length) is not None
-        most = max(window, dims.maximum(length)) if bounded else window
+        most = max(window, dims.maximum(length)) if self.writing and f.size(length) is not None else window
         self._between(start, end, most, INDEX, index.span)
 
     def _grown(self, axis: int, index: s.Index | None, span: Span) -> None:

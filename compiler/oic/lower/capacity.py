@@ -64,8 +64,7 @@ def _bounded(binding: Binding, variable: Variable, index: str, capacity: Mapping
 
 def _static_reach(binding: Binding, variable: Variable, index: str) -> int | None:
     """The most that scalar indices and static slice ends reach, or None if one is not static."""
-    position, auto = variable.indices.index(index), index in variable.grows
-    first = len(variable.indices) - len(variable.grows)
+    position, auto, first = variable.indices.index(index), index in variable.grows, len(variable.table)
     reach = 1
     for found in variable.accesses:
         given = found.access.indices or ()

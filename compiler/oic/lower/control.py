@@ -96,12 +96,10 @@ def _poison(f: Builder, statement: s.SourceStatement) -> None:
 def _assign(f: Builder, statement: s.Assign) -> None:
     """A temporary is visible from here on; one whose type is refused has no sizes."""
     variable = f.variable(statement.declaration)
-
     f.env.pop(variable, None)
     f.declare(variable, f.block)
-    shape, span = f.shapes[variable], variable.declaration.type_span
     try:
-        check_bytes(variable.name, variable.dtype, shape, span)
+        check_bytes(variable.name, variable.dtype, f.shapes[variable], variable.declaration.type_span)
     except Refused:
         del f.shapes[variable]
         raise
@@ -176,12 +174,12 @@ def _iteration(f: Builder, loop: s.Loop) -> None:
 def _returning_loop(f: Builder, loop: s.Loop, rest: Statements) -> bool:
     """A loop in which the block may end: what follows runs only if it did not."""
     start, end = f.integer(loop.start), f.integer(loop.end)
-    direct = any(isinstance(x, s.Return) for x in loop.body)
-    if direct and isinstance(start, int) and isinstance(end, int) and start < end:
+    known = range(start, end) if isinstance(start, int) and isinstance(end, int) else None
+    if known and any(isinstance(x, s.Return) for x in loop.body):
         lower_iteration(f, loop, start, lambda: lower_body(f, loop.body))
         return True
     lower_statement(f, loop)
-    if isinstance(start, int) and isinstance(end, int) and start >= end:
+    if known is not None and not known:
         return lower_body(f, rest)
     _guarded(f, rest)
     return False
@@ -191,8 +189,7 @@ def _guarded(f: Builder, body: Statements) -> None:
     """Statements that run only while the block has not returned."""
     flag = f.env[RETURNED]
     assert isinstance(flag, Value)
-    running = f.emit(Cond(flag, f.value(1))).result
-    _either(f, running, None, lambda: lower_body(f, body), lambda: None)
+    _either(f, f.emit(Cond(flag, f.value(1))).result, None, lambda: lower_body(f, body), lambda: None)
 
 
 # ---------------------------------------------------------------- consumers

@@ -64,14 +64,12 @@ def lower_graph(
             states[variable] = state.result
     refusals: dict[object, Diagnostic] = {}
     make = partial(Builder, module=module, states=states, constants={}, diagnostics=refusals, counter={})
-    silent = False
-    for entry in entries(binding):
-        f = _lower_entry(binding, fetch, entry, make)
-        silent |= f.silent
+    builders = [_lower_entry(binding, fetch, entry, make) for entry in entries(binding)]
     for state in module.keeps_touched():  # passes may find that no step gets there
         state.forgets = True
     found = list(refusals.values())
     wrong = any(d.severity == "error" for d in (*found, *binding.report.found.values()))
+    silent = any(f.silent for f in builders)
     assert wrong or binding.refused or not silent, "something was left out, and nothing was said"
     if not wrong:
         module.truncation = truncation(module)
@@ -118,9 +116,6 @@ def _check_capacity(binding: Binding, capacity: Mapping[str, int]) -> None:
             binding.report.add(Diagnostic("capacity-value", what, hint="change @fixed, or the size in it by --set"))
 
 
-# ---------------------------------------------------------------- one entry
-
-
 def _lower_entry(
     binding: Binding, fetch: Collection[str] | None, entry: ExportedBlock, make: Callable[..., Builder]
 ) -> Builder:
@@ -143,9 +138,8 @@ def _lower_entry(
     outputs, values = _outputs(f, fetch, written)
     body.append(Return(values))
     body.set_ops([*f.prologue.ops, *body.ops])
-    names, pinned = [v.name for v in inputs], dict(entry.pinned)
-    func = Func(entry.symbol, names, outputs, pinned, body, span=entry.instance.block.name_span)
-    f.module.top.append(func)
+    names, span = [v.name for v in inputs], entry.instance.block.name_span
+    f.module.top.append(Func(entry.symbol, names, outputs, dict(entry.pinned), body, span=span))
     return f
 
 

@@ -66,8 +66,8 @@ class Attempt:
 def lower_loop(f: Builder, loop: s.Loop, iteration: LowerTurn) -> None:
     """Emit a loop.  Raises Refused."""
     start, end = f.integer(loop.start), f.integer(loop.end)
-    static = isinstance(start, int) and isinstance(end, int)
-    if isinstance(start, int) and isinstance(end, int) and end <= start:
+    known = range(start, end) if isinstance(start, int) and isinstance(end, int) else None
+    if known is not None and not known:
         lower_dead(f, loop, iteration)
         return
     low, high = f.value(start, loop.start.span), f.value(end, loop.end.span)
@@ -79,13 +79,13 @@ def lower_loop(f: Builder, loop: s.Loop, iteration: LowerTurn) -> None:
         made = _lower_body(f, loop, (start, end), least, iteration)
         more = _grown(made.carried, least)
         if more is None:
-            _finish(f, loop, (low, high), made, before, runs=static)
+            _finish(f, loop, (low, high), made, before, runs=known is not None)
             return
         made.body.set_ops([])  # so that its ops count no more as users
         restore()
         least = more
-    if isinstance(start, int) and isinstance(end, int) and end - start <= MOST_UNROLLED:
-        for position in range(start, end):
+    if known is not None and known.stop - known.start <= MOST_UNROLLED:
+        for position in known:
             lower_iteration(f, loop, position, iteration)
         return
     for key in _candidates(f, loop):
@@ -208,8 +208,7 @@ def _finish(f: Builder, loop: s.Loop, bounds: tuple[Value, Value], made: Attempt
     made.body.append(EndOfIteration([*lengths, *(_value(c.end) for c in carried)]))
     made.body.args = [made.body.args[0], *(v for _, (_, _, v) in own), *(c.arg for c in carried)]
     firsts = [f.emit_size(c.init.shape[axis]) for c, (axis, _, _) in own]
-    inits = [*firsts, *(c.init for c in carried)]
-    op = For(*bounds, inits, loop.tag, made.body, span=loop.head_span)
+    op = For(*bounds, [*firsts, *(c.init for c in carried)], loop.tag, made.body, span=loop.head_span)
     f.emit(op)
     f.env = before
     _rename_sizes(f, op, [extent for _, (_, extent, _) in own])

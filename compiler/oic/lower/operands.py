@@ -47,8 +47,7 @@ def literal_operand(f: Builder, value: s.Literal, cls: type[Operator], name: str
         raise refused("literal-dtype", message, value.span, hint=fix)
     if (problem := literal_problem(value, dtype)) is not None:
         what, message, hint = problem
-        slug = "literal-range" if what == "range" else "literal-kind"
-        raise refused(slug, message, value.span, hint=hint)
+        raise refused(f"literal-{what}", message, value.span, hint=hint)
     return f.emit(Splat(number(value.value, dtype), TensorType(dtype, ()), span=value.span)).result
 
 
@@ -60,8 +59,7 @@ def integer_operand(f: Builder, value: s.Expr, name: str, dtype: DType) -> Value
         raise refused("literal-range", what, value.span)
     if not isinstance(index, int):
         f.check(index, dtype.low, dtype.high, name, value.span)
-    at = f.value(index, value.span)
-    return f.emit(IndexTensor(at, TensorType(dtype, ()), span=value.span, hint=name)).result
+    return f.emit(IndexTensor(f.value(index, value.span), TensorType(dtype, ()), span=value.span, hint=name)).result
 
 
 def _member(f: Builder, variable: Variable, access: s.Access) -> Value:
@@ -100,16 +98,14 @@ def _check_presence(f: Builder, variable: Variable, access: s.Access, indices: l
         for key in variable.members:
             present[key] = 1
         f.module.weights[symbol] = present
-        op = f.module.top.append(Constant(symbol, TensorType(dtypes.u8, variable.counts)))
-        f.constants[symbol] = op.result
+        f.constants[symbol] = f.module.top.append(Constant(symbol, TensorType(dtypes.u8, variable.counts))).result
     member = f.emit(ConstantSelect(f.constants[symbol], [f.value(i) for i in indices])).result
     flag = f.emit(IndexLoad(member, span=access.span)).result
     place: Dim = 0
     for index, count in zip(indices, variable.counts, strict=True):
         place = place * count + index
-    name, says, shown = variable.name, "has no member", f.value(place, access.span)
-    counts = list(variable.counts)
-    f.emit(CheckRange(flag, 1, 1, INDEX, INDEX, name, says, shown, counts, span=access.span))
+    told = variable.name, "has no member", f.value(place, access.span), list(variable.counts)
+    f.emit(CheckRange(flag, 1, 1, INDEX, INDEX, *told, span=access.span))
 
 
 def refuse_negative(f: Builder, index: Dim, span: Span) -> None:
@@ -192,8 +188,7 @@ def _slice(f: Builder, variable: Variable, size: Dim, index: s.Slice) -> tuple[D
 
 def _at_most(size: Dim) -> str:
     """How many places an axis has, in words."""
-    most = dims.maximum(size)
-    count = count_of(most, "place")
+    count = count_of(dims.maximum(size), "place")
     return count if isinstance(size, int) else f"at most {count}"
 
 

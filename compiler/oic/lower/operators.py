@@ -41,8 +41,7 @@ def lower_transfer(f: Builder, statement: s.Transfer) -> None:
         require_dtype(statement.target, variable, value)
         f.env[variable] = inserted(f, statement.target, variable, f.held(variable, None), value, statement.span)
         return
-    reshaped = _reshaped(f, f.variable(statement.source), value)
-    store(f, statement.target, value, statement.span, free=reshaped)
+    store(f, statement.target, value, statement.span, free=_reshaped(f, f.variable(statement.source), value))
 
 
 # ---------------------------------------------------------------- the op itself
@@ -65,10 +64,8 @@ def _operands(f: Builder, call: s.OpCall, cls: type[Operator], where: dict[str, 
 def _values(f: Builder, call: s.OpCall, cls: type[Operator], names: list[str]) -> list[Value]:
     """The operands by position, variables first: a literal has the dtype that they have."""
     found: dict[int, Value] = {}
-    failed = False
-    dtype = None
-    order = sorted(range(len(names)), key=lambda at: not isinstance(call.operands[at], s.Access))
-    for at in order:
+    failed, dtype = False, None
+    for at in sorted(range(len(names)), key=lambda at: not isinstance(call.operands[at], s.Access)):
         node = call.operands[at]
         try:
             if isinstance(node, s.Access):
@@ -110,8 +107,7 @@ def _check_slice(f: Builder, call: s.OpCall, fields: dict[str, Any]) -> None:
         check_between(f, low, value, high, name, call.span)
     if not any(isinstance(fields[key], Value) for key in ("start", "end")):
         return
-    most = dims.maximum(whole)
-    length = f.length(length, most, "end", call.span, above=INDEX, trusted=True)
+    length = f.length(length, dims.maximum(whole), "end", call.span, above=INDEX, trusted=True)
     fields["size"] = (length + (step - 1)) // step
 
 
@@ -150,8 +146,7 @@ def _assert_axis(f: Builder, fields: dict[str, Any], unequal: Unequal, span: Spa
     shape = list(old.shape)
     shape[unequal.axis] = unequal.expected
     if dims.differ(size := old.shape[unequal.axis], unequal.expected):
-        what = f"size {_limits(f, size)} is never {_limits(f, unequal.expected)}"
-        raise refused("shape-mismatch", what, span)
+        raise refused("shape-mismatch", f"size {_limits(f, size)} is never {_limits(f, unequal.expected)}", span)
     new = f.shaped(old, tuple(shape), span)
     assert new is not old
     replaced = False

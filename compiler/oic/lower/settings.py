@@ -93,9 +93,7 @@ def _tensor(f: Builder, value: s.Setting | s.Access) -> Value | None:
     variable = f.instance.variable(value) if isinstance(value, s.Name) else None
     if variable is None or variable.refused or variable.kind == "persistent":
         return None
-    if all(size == 1 for size in f.dims(variable)):
-        return None
-    return _whole(f, variable, value)
+    return None if all(size == 1 for size in f.dims(variable)) else _whole(f, variable, value)
 
 
 def _whole(f: Builder, variable: Variable, value: s.Setting | s.Access) -> Value:
