@@ -119,6 +119,36 @@ def test_whatever_is_anywhere_is_a_graph_or_refused(wrong: Any) -> None:
             oic.Graph.from_json(data)
 
 
+def test_strings_of_any_characters_are_written_so_that_they_are_read() -> None:
+    data = _nodes(oic.parse('constant { s: f32 @ref("?"); } block entry { return; }', "g.oi"))
+    text = "".join(map(chr, [*range(0x100), 0x2028, 0xD800, 0xFEFF, 0x1F600]))
+    given = json.loads(json.dumps(data).replace('"?"', json.dumps(text)))
+    assert _nodes(oic.Graph.from_json(given)) == given
+
+
+@pytest.mark.parametrize("text", ["größe", "a b", "^", "{", "1x", "", "a; barrier", "K[0]"])
+def test_names_that_are_none_are_refused(text: str) -> None:
+    """Wherever a node has a word: not taken for something else, nor refused at a place in a text that nobody wrote."""
+    good = _nodes(oic.parse(KITCHEN_SINK))
+    nodes = [node for node in _objects(good) if node.get("node", "Str") != "Str"]
+    places = [(node, key) for node in nodes for key in node if isinstance(node[key], str) and key != "node"]
+    for node, key in places:
+        kept, node[key] = node[key], text
+        with pytest.raises(oic.OicError) as caught:
+            oic.Graph.from_json(good)
+        node[key] = kept
+        assert [d.slug for d in caught.value.diagnostics] == ["graph-json"], (node, key)
+    assert len(places) > 80
+
+
+def _objects(data: Any) -> Iterator[dict[str, Any]]:
+    """Every object in JSON data."""
+    if isinstance(data, dict):
+        yield data
+    for part in data.values() if isinstance(data, dict) else data if isinstance(data, list) else ():
+        yield from _objects(part)
+
+
 @pytest.mark.parametrize("wrong", ["{", "9" * 5000, {"format": "oic.graph", "version": 10**5000}, {"format": {1}}])
 def test_what_is_no_json_is_refused(wrong: Any) -> None:
     with pytest.raises(oic.OicError, match="not JSON"):

@@ -13,17 +13,19 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 from functools import cache
 from typing import Any, get_type_hints
 
-from oic.diagnostics import OicError, Source, Span, fail
+from oic.diagnostics import Source, Span, fail
 from oic.syntax import tree as s
-from oic.syntax.parse import MOST_BYTES, read
+from oic.syntax.parse import MOST_BYTES, parse_all
 from oic.syntax.unparse import PRECEDENCE, unparse
 
 FORMAT, VERSION = "oic.graph", 1
 _CLASSES = [cls for cls in vars(s).values() if isinstance(cls, type) and issubclass(cls, s.SyntaxNode)]
 NODES: dict[str, type[Any]] = {cls.__name__: cls for cls in _CLASSES if not cls.__subclasses__() and cls is not s.Graph}
+WORD = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)?|[-+*/%]", re.ASCII)  # a name or a sign
 PARTS = {"sizes": "SizeDef", "declarations": "Declaration", "blocks": "Block"}
 
 
@@ -67,14 +69,14 @@ def _from_json(data: Any) -> s.Graph:
     graph = _decode_graph(data)
     text = unparse(graph)
     source = data.get("source")
-    if isinstance(source, dict) and isinstance(source.get("text"), str):
-        try:
-            original = read(source["text"], str(source.get("name", "graph.oi")))
-            if unparse(original) == text:
-                return original
-        except OicError:
-            pass  # the nodes decide; the text is only for positions
-    return read(text, f"{graph.name}.oi")
+    if isinstance(source, dict) and isinstance(source.get("text"), str):  # for positions: the nodes decide
+        original = parse_all(source["text"], str(source.get("name", "graph.oi")))
+        if original.graph is not None and not original.errors and unparse(original.graph) == text:
+            return original.graph
+    parsed = parse_all(text, f"{graph.name}.oi")
+    if parsed.graph is None or parsed.errors:
+        raise fail("graph-json", f"the nodes are no graph: {parsed.errors[0].message}")
+    return parsed.graph
 
 
 def _encode(node: Any) -> Any:
@@ -100,7 +102,7 @@ NOWHERE = Source("graph.json", "")
 
 def _decode_graph(data: dict[str, Any]) -> s.Graph:
     name = data.get("name")
-    if not isinstance(name, str) or not name.isidentifier():
+    if not isinstance(name, str) or not WORD.fullmatch(name):
         raise fail("graph-json", f"the name {name!r} is no identifier")
     parts: dict[str, Any] = {}
     for part, wanted in PARTS.items():
@@ -131,7 +133,9 @@ def _decode(data: Any, path: str) -> Any:
         if name not in data:
             raise fail("graph-json", f"{path}: {cls.__name__} needs '{name}'")
         fields[name] = _decode(data[name], f"{path}.{name}")
-        if not _fits(fields[name], hint) or (name == "op" and fields[name] not in PRECEDENCE):
+        word = fields[name] if cls is not s.Str else None
+        known = name != "op" or word in PRECEDENCE
+        if not (_fits(fields[name], hint) and known) or (isinstance(word, str) and not WORD.fullmatch(word)):
             raise fail("graph-json", f"{path}.{name}: {fields[name]!r} has no place there")
     if unknown := data.keys() - fields.keys() - {"node"}:
         raise fail("graph-json", f"{path}: {cls.__name__} has no '{min(unknown)}'")

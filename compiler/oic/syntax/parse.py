@@ -10,7 +10,7 @@ from typing import Any
 
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
-from oic.diagnostics import Diagnostic, OicError, Source, Span
+from oic.diagnostics import Diagnostic, Source, Span
 from oic.syntax import recover
 from oic.syntax import tree as syntax
 from oic.syntax.tables import parser
@@ -38,15 +38,6 @@ class Parsed:
     errors: list[Diagnostic]
     removed: frozenset[str] = frozenset()
     whole: bool = True
-
-
-def read(text: str, name: str = "graph.oi") -> syntax.Graph:
-    """The syntax tree of a graph.  Raises OicError with all syntax errors (`check.source.parse`: and others)."""
-    parsed = parse_all(text, name)
-    if parsed.errors:
-        raise OicError(parsed.errors)
-    assert parsed.graph is not None
-    return parsed.graph
 
 
 def parse_all(text: str, name: str = "graph.oi") -> Parsed:
@@ -101,8 +92,7 @@ def _parsed(graph: syntax.Graph | None, errors: list[Diagnostic], repairs: list[
     """The outcome, its errors in source order."""
     removed = frozenset[str]().union(*(repair.removed for repair in repairs))
     whole = not any(repair.undeclares for repair in repairs)
-    in_order = sorted(errors, key=lambda error: error.span.start if error.span else 0)
-    return Parsed(graph, in_order, removed, whole)
+    return Parsed(graph, sorted(errors, key=lambda error: error.span.start if error.span else 0), removed, whole)
 
 
 def _read(source: Source, text: str) -> tuple[syntax.Graph, list[Diagnostic]] | recover.ParseFailure:
@@ -112,8 +102,7 @@ def _read(source: Source, text: str) -> tuple[syntax.Graph, list[Diagnostic]] | 
     except UnexpectedInput as error:
         return _stop(source, text, error)
     builder = TreeBuilder(source)
-    graph = builder.transform(tree)
-    return graph, builder.errors
+    return builder.transform(tree), builder.errors
 
 
 def _stop(source: Source, text: str, error: UnexpectedInput) -> recover.ParseFailure:

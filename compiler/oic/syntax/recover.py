@@ -113,9 +113,6 @@ def without_statement(source: Source, text: str, offset: int) -> Repair | None:
     return _without_statement(ParseFailure(source, text, split, at, frozenset()), at)
 
 
-# ---------------------------------------------------------------- the cases
-
-
 def _unclosed_brace(stop: ParseFailure) -> tuple[Diagnostic, Repair | None] | None:
     """The end of the file, or a section where a statement belongs."""
     braces = [i for i in stop.open_brackets() if stop.pieces[i].text == "{"]
@@ -302,9 +299,6 @@ def _phrases(wanted: frozenset[str]) -> list[str]:
             phrases.append(phrase)
             left -= {first, *others}
     return phrases + [f"'{mark}'" for terminal, mark in _MARKS.items() if terminal in left]
-
-
-# ---------------------------------------------------------------- going on
 
 
 def _without_statement(stop: ParseFailure, at: int) -> Repair | None:

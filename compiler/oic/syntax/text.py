@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from oic.diagnostics import Diagnostic, Source, Span
 
+ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\", '"': '"', "'": "'"}  # of strings, behind a backslash
 _MARKS = re.compile(r'"(?:[^"\\\n]++|\\.)*+"|//[^\n]*|/\*|"', re.DOTALL)
 _COMMENT_MARKS = re.compile(r"/\*|\*/")
 _NOT_SPACE = re.compile(r"\S")

@@ -18,6 +18,7 @@ from lark.visitors import Transformer_NonRecursive
 
 from oic.diagnostics import Diagnostic, Note, Source, Span, cut
 from oic.syntax import tree as s
+from oic.syntax.text import ESCAPES
 
 DEEPEST_EXPRESSION = 100
 DEEPEST_LOOP = 32
@@ -25,7 +26,6 @@ LARGEST_INTEGER = (1 << 64) - 1
 
 Made = TypeVar("Made", bound=s.SyntaxNode)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\", '"': '"', "'": "'"}
 
 
 class _Type(s.SyntaxNode):
@@ -100,8 +100,7 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
 
     def graph(self, parts: list[Any]) -> s.Graph:
         written = (p.name for p in parts if isinstance(p, s.Name))
-        sections = [p for p in parts if isinstance(p, _Several)]
-        inner = [item for section in sections for item in section.items]
+        inner = [item for section in parts if isinstance(section, _Several) for item in section.items]
         return s.Graph(
             next(written, PurePath(self.source.name).stem),
             tuple(i for i in inner if isinstance(i, s.SizeDef)),
@@ -268,11 +267,11 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
     def STRING(self, token: Token) -> s.Str:
         span, text = self._span(token), str(token)[1:-1]
         for escape in _ESCAPE.finditer(text):
-            if escape[1] not in _ESCAPES:
+            if escape[1] not in ESCAPES:
                 what, at = f"unknown escape '{escape[0]}' in a string", span.start + 1 + escape.start()
                 place = Span(self.source, at, at + 2)
                 self._error("string-escape", what, place, hint=r"write '\\' for a backslash")
-        return s.Str(_ESCAPE.sub(lambda m: _ESCAPES.get(m[1], m[0]), text), span=span)
+        return s.Str(_ESCAPE.sub(lambda m: ESCAPES.get(m[1], m[0]), text), span=span)
 
     def BOOL(self, token: Token) -> s.Bool:
         return s.Bool(token == "true", span=self._span(token))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
 from oic.syntax import tree as s
+from oic.syntax.text import ESCAPES
 
 PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
+_ESCAPED = str.maketrans({char: f"\\{letter}" for letter, char in ESCAPES.items() if letter != "'"})
 
 
 def unparse(graph: s.Graph) -> str:
@@ -65,7 +66,7 @@ def written(part: Any, level: int = 0) -> str:
         case s.ListOf(items):
             return f"[{_list(items)}]"
         case s.Str(text):
-            return json.dumps(text, ensure_ascii=False)
+            return f'"{text.translate(_ESCAPED)}"'
         case s.Bool(flag):
             return "true" if flag else "false"
         case s.Int(number) | s.Float(number):
@@ -73,13 +74,10 @@ def written(part: Any, level: int = 0) -> str:
         case s.Unary(operand):
             return f"-{written(operand, 3)}"
         case s.Binary(op, left, right):
-            mine = PRECEDENCE[op]
+            mine = PRECEDENCE.get(op, 0)
             text = f"{written(left, mine)} {op} {written(right, mine + 1)}"
             return f"({text})" if mine < level else text
     raise AssertionError(part)
-
-
-# ---------------------------------------------------------------- statements
 
 
 def _body(body: Iterable[s.SourceStatement], depth: int) -> list[str]:
