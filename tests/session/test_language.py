@@ -60,6 +60,14 @@ PROGRAMS = {
         {"w": STACKED, "b.w": np.array([1, 2, 4], F)},
         {"W": STACKED, "one": [1, 2, 4]},
     ),
+    "zeros_of_t1": Program(
+        """dynamic { x: t1[5]; } constant { W: t1[2]; I: t1[2] @init(0); } volatile { y: t1[5]; w: t1[2]; i: t1[2]; }
+        persistent { K(t): t1[5] @table @fixed(t=2); }
+        block entry { transfer x >> y; transfer W >> w; transfer I >> i; cache.write x >> K[1]; return; }""",
+        [({"x": [0, 1, -1, 0, 1]}, {"y": [-1, 1, -1, -1, 1], "w": [-1, 1], "i": [-1, -1]})],
+        {"W": ([0, 1], "t1")},
+        {"W": [-1, 1], "I": [-1, -1], "K": [[-1, -1, -1, -1, -1], [-1, 1, -1, -1, 1]]},
+    ),
     "stacked_twice": Program(
         """dynamic { i: i32; j: i32; } constant { W(l, m): i32[S]; P(l): u4[3]; T(l): i2[5]; }
         volatile { y: i32[S]; p: u4[3]; t: i2[5]; }

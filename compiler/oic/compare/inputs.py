@@ -40,13 +40,10 @@ def own_inputs(entry: Entry, given: Mapping[str, Array]) -> tuple[dict[str, Arra
 
 
 def random_values(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator, bound: int | None = None) -> Array:
-    """Normal floats; integers below `bound`, from 0 or, if signed and unbounded, from -SMALL; fair booleans."""
+    """Normal floats; integers from 0 and below `bound`, else all of a small type, of larger ones those next to 0."""
     if dtype.is_float:
         return dtypes.store(rng.standard_normal(shape).astype(dtype.wide), dtype)
-    if dtype is dtypes.t1:
-        return np.asarray(rng.integers(0, 2, shape) * 2 - 1).astype(dtype.np)
-    high = dtype.high if dtype.bits < 16 else min(dtype.high, SMALL)
-    low = max(dtype.low, -SMALL) if dtype.bits >= 16 else dtype.low
+    low, high = (dtype.low, dtype.high) if dtype.bits < 16 else (max(dtype.low, -SMALL), SMALL)
     if bound is not None:
         low, high = 0, bound - 1
     return np.asarray(rng.integers(low, high + 1, shape)).astype(dtype.np)

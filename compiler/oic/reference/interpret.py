@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from oic.diagnostics import StepError
-from oic.dtypes import Array
+from oic.dtypes import Array, store
 from oic.ir import dims
 from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Dim
@@ -171,8 +171,7 @@ class Machine:
             return self.storages[symbol].number
         owner, _, index = symbol.partition(".")
         variable = self.variables[owner]
-        names = [i.name for i in (*variable.type.table, *variable.type.auto)]
-        return variable.counts[names.index(index)]
+        return variable.counts[[i.name for i in (*variable.type.table, *variable.type.auto)].index(index)]
 
     def _require_whole(self) -> None:
         if self.broken:
@@ -182,8 +181,8 @@ class Machine:
 
     def _call(self, function: Any, inputs: Mapping[str, Array], fetch: Iterable[str] | None) -> dict[str, Array]:
         self.values, self.sizes = {}, {}
-        given = {name: np.asarray(inputs[name]) for name in function.inputs}
         args = dict(zip(function.inputs, function.body.args, strict=True))
+        given = {name: store(inputs[name], arg.dtype) for name, arg in args.items()}  # a zero of t1 is -1
         for name, arg in args.items():
             bind_sizes(name, arg.tensor, given[name].shape, self.sizes)
         for name, arg in args.items():
@@ -233,9 +232,7 @@ class Machine:
 
     def read(self, value: Value) -> Any:
         """The array of a tensor, the integer of an index value, the object of a state."""
-        if self.places is None or value in self.values:
-            return self.values[value]
-        return self.places.read(value)
+        return self.values[value] if self.places is None or value in self.values else self.places.read(value)
 
     def write(self, op: Op, arrays: list[Array]) -> None:
         """Give an op's results their values."""
