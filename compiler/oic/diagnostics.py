@@ -21,6 +21,7 @@ MOST_SHOWN = 200  # characters of a source line in a diagnostic
 MOST_NOTES = 8  # places of a circle that are named beside the first
 MOST_SAID = 4000  # characters of a message
 MOST_RENDERED = 100  # diagnostics as text
+MOST_COMPARED = 10_000  # names that misspelt ones are compared with, which takes a second
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,8 +181,7 @@ def _excerpt(note: Note, mark: str, width: int, tint: str, off: str, room: int |
     before, raw, count = _window(line, start, count)
     text = visible(raw.expandtabs(4))
     indent = len(visible(raw[:before].expandtabs(4)))
-    shown = len(visible(raw[: before + count].expandtabs(4))) - indent
-    carets = mark * max(1, shown)
+    carets = mark * max(1, len(visible(raw[: before + count].expandtabs(4))) - indent)
     label = f" {visible(note.text)}" if note.text else ""
     if room is not None:
         carets = carets[: max(1, room - len(label) - 2)]
@@ -209,18 +209,13 @@ def visible(text: str) -> str:
     halves of surrogate pairs; line ends and tabs stay.  It is the form of JSON strings, so JSON text
     stays what it is.
     """
-    return "\n".join(_visible(line) for line in text.split("\n"))
+    lines = (line if line.isprintable() else "".join(map(_visible, line)) for line in text.split("\n"))
+    return "\n".join(lines)
 
 
-def _visible(line: str) -> str:
-    if line.isprintable():
-        return line
-    return "".join(ch if ch.isprintable() or ch == "\t" else _escape(ch) for ch in line)
-
-
-def _escape(ch: str) -> str:
-    units = ch.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
+def _visible(ch: str) -> str:
+    units = ch.encode("utf-16-be", "surrogatepass").hex(" ", 2).split()
+    return ch if ch.isprintable() or ch == "\t" else "".join(f"\\u{unit}" for unit in units)
 
 
 def shortened(text: str, most: int = MOST_SAID) -> str:
@@ -306,10 +301,14 @@ def count_of(number: int, word: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str | None:
-    """The known name most like a misspelt one, or None if none is so much like it (0 to 1); `x` is like `X`."""
+    """The known name most like a misspelt one, or None if none is so much like it (0 to 1); `x` is like `X`.
+
+    Among more than MOST_COMPARED names only that is found.
+    """
     ordered = sorted(set(known))
     found = [each for each in ordered if each.lower() == name.lower()]
-    found = found or difflib.get_close_matches(name, ordered, n=1, cutoff=least)
+    if not found and len(ordered) <= MOST_COMPARED:
+        found = difflib.get_close_matches(name, ordered, n=1, cutoff=least)
     return found[0] if found else None
 
 

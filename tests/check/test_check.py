@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import random
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,8 +18,9 @@ from oic.check.check import check
 from oic.check.report import Refused
 from oic.check.sizes import eval_dim, size_values
 from oic.check.source import diagnose, parse
-from oic.diagnostics import Diagnostic, OicError
+from oic.diagnostics import MOST_COMPARED, Diagnostic, OicError
 from oic.driver import Settings, compile_graph
+from oic.model import Model
 from oic.syntax.parse import parse_all
 from oic.syntax.text import pieces
 from paths import conformance_dir, needs_conformance
@@ -475,6 +479,28 @@ def everything_renders(text: str) -> None:
     for found in found_in(text):
         assert found.render()
         assert found.span is None or 0 <= found.span.start <= found.span.end <= len(text)
+
+
+def test_near_names_of_tensors_are_looked_for_in_little_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many tensors a model has, and however many of them are missing."""
+    compared: list[int] = []
+    plain = difflib.get_close_matches
+
+    def counted(name: str, known: Collection[str], *how: Any, **more: Any) -> list[str]:
+        compared.append(len(known))
+        return plain(name, known, *how, **more)
+
+    monkeypatch.setattr(difflib, "get_close_matches", counted)
+    for tensors in (100, 2000, 20_000):
+        compared.clear()
+        model = Model({f"layers.{i}.w": np.zeros(1, np.float32) for i in range(tensors)})
+        missing = " ".join(f"w{i}: f32[1] @ref(\"layers.{i}.v\");" for i in range(50))
+        graph = parse(f"constant {{ {missing} }} block entry {{ return; }}")
+        with pytest.raises(OicError) as caught:
+            compile_graph(graph, model, Settings())
+        hints = [str(d.hint) for d in caught.value.diagnostics]
+        assert len(hints) == 50 and sum(compared) <= 5 * MOST_COMPARED
+        assert hints[0].startswith("did you mean 'layers.0.w'" if tensors <= MOST_COMPARED else "it has 'layers.0.w'")
 
 
 # ---------------------------------------------------------------- conformance

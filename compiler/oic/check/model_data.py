@@ -13,7 +13,7 @@ import numpy as np
 from oic import dtypes
 from oic.check.binding import Binding
 from oic.check.symbols import Variable
-from oic.diagnostics import Diagnostic, Span, cut
+from oic.diagnostics import MOST_COMPARED, Diagnostic, Span, cut
 from oic.dtypes import Array, DType
 from oic.ir import dims
 from oic.ir.members import Elements, Members
@@ -62,10 +62,7 @@ def warn_of_zeros(binding: Binding) -> None:
 
 
 def _find(model: Model, variable: Variable, name: str) -> bool:
-    """Bind the variable to what the model has under a name, or pattern; False: nothing.
-
-    That is a tensor, or of a family its members; a config value, or for an integer a sizevar.
-    """
+    """Bind a variable to a tensor or members, else a config value, or for integers a sizevar; False: there is none."""
     if variable.family and not variable.stacked:
         variable.members = _members(model, name, variable.indices)
         if variable.members:
@@ -100,7 +97,7 @@ def _members(model: Model, pattern: str, indices: Sequence[str]) -> dict[tuple[i
     return {tuple(int(match[i]) for i in indices): match[0] for match in matches if match}
 
 
-def _near_tensors(tried: Sequence[str], known: Collection[str]) -> str:
+def _near_tensors(tried: Sequence[str], known: Collection[str], compared: Collection[str]) -> str:
     """What a name that a model lacks may mean: the few like it, or the first that there are.
 
     Checkpoints put prefixes before names (`model.layers.0.`), so the ends of names count as well.
@@ -108,7 +105,7 @@ def _near_tensors(tried: Sequence[str], known: Collection[str]) -> str:
     ends = {name: name.rsplit(".", 2)[-2:] for name in known}
     near: list[str] = []
     for name in tried:
-        near += difflib.get_close_matches(name, known, NEAR)
+        near += difflib.get_close_matches(name, compared, NEAR)
         near += [n for n, parts in ends.items() if name in (*parts, ".".join(parts))]
     listed = [f"'{n}'" for n in dict.fromkeys(near)][:NEAR]
     if listed:
@@ -123,7 +120,9 @@ def _refuse_missing(binding: Binding, variable: Variable, tried: list[tuple[str,
     listed = " or ".join(f"'{n}'" for n, _ in tried)
     known = [*model.names(), *model.metadata] if model else []
     what = "no tensor like" if variable.family else "no tensor or config value"
-    hint = _near_tensors([name for name, _ in tried], known) if model else "give one with --model"
+    few = len(known) * (1 + len(binding.report.found)) <= MOST_COMPARED  # less of each, the more are missing
+    near = _near_tensors([name for name, _ in tried], known, known if few else ())
+    hint = near if model else "give one with --model"
     binding.report.error("missing-model-tensor", f"{where} {what} {listed}", tried[0][1], hint=hint)
     # Its value is of no importance any more, and uses of it are not refused as well.
     variable.init = 0
@@ -171,10 +170,7 @@ def check_data(binding: Binding, variable: Variable) -> None:
 
 
 def _fits(variable: Variable, shape: tuple[int, ...]) -> bool:
-    """The declared sizes are those of the tensor; one element fits one element.
-
-    A volatile variable starts with the tensor, so an extent, which may differ, does not fit.
-    """
+    """The declared sizes are those of the tensor, no extent, which may be another; one element fits one element."""
     sizes = variable.dims
     if variable.stacked and len(shape) < len(variable.indices):
         return False
