@@ -37,16 +37,10 @@ class Simulator(InterpretedProgram):
     """
 
     def __init__(
-        self,
-        graph: Graph,
-        model: Model | None = None,
-        *,
-        sizes: Mapping[str, int] | None = None,
-        capacity: Mapping[str, int] | None = None,
-        fetch: Collection[str] | None = None,
-        weights: str = "",
+        self, graph: Graph, model: Model | None = None, *, sizes: Mapping[str, int] | None = None,
+        capacity: Mapping[str, int] | None = None, fetch: Collection[str] | None = None, weights: str = "",
         stage: str = "graph",
-    ) -> None:
+    ) -> None:  # fmt: skip
         if arguments.text("stage", stage) not in STAGES:
             raise fail("unknown-stage", f"the simulator runs 'graph' or 'planned', not '{stage}'")
         self.program = program = _compiled(graph, model, sizes, capacity, fetch, weights)
@@ -79,23 +73,11 @@ class Synthesizer(CompiledProgram):
 
     @uncollected()
     def __init__(
-        self,
-        graph: Graph,
-        model: Model | None = None,
-        *,
-        sizes: Mapping[str, int] | None = None,
-        capacity: Mapping[str, int] | None = None,
-        fetch: Collection[str] | None = None,
-        target: str = "host",
-        numerics: str | None = None,
-        dispatch: str = "",
-        weights: str = "",
-        weights_as: str = "blob",
-        reuse: bool = True,
-        threads: int = 1,
-        name: str | None = None,
-        profile: bool = False,
-    ) -> None:
+        self, graph: Graph, model: Model | None = None, *, sizes: Mapping[str, int] | None = None,
+        capacity: Mapping[str, int] | None = None, fetch: Collection[str] | None = None, target: str = "host",
+        numerics: str | None = None, dispatch: str = "", weights: str = "", weights_as: str = "blob",
+        reuse: bool = True, threads: int = 1, name: str | None = None, profile: bool = False,
+    ) -> None:  # fmt: skip
         for what, chosen in (("target", target), ("dispatch", dispatch), ("weights_as", weights_as)):
             arguments.text(what, chosen)
         for what, named in (("numerics", numerics), ("name", name)):
@@ -107,8 +89,7 @@ class Synthesizer(CompiledProgram):
         if not 1 <= threads <= MOST_THREADS:
             raise fail("thread-count", f"threads are 1 to {MOST_THREADS}, not {threads}")
         self.program = program = _compiled(
-            graph, model, sizes, capacity, fetch, weights, target=machine, reuse=reuse, threads=threads,
-            computer=in_c,
+            graph, model, sizes, capacity, fetch, weights, target=machine, reuse=reuse, threads=threads, computer=in_c,
         )  # fmt: skip
         spec = LibrarySpec(program.planned, machine, weights_as, threads, name, profile)
         super().__init__(spec, interface_of(program))
@@ -135,10 +116,7 @@ def _compiled(
     graph: Graph, model: Model | None, sizes: Mapping[str, int] | None, capacity: Mapping[str, int] | None,
     fetch: Collection[str] | None, weights: str, **more: Any,
 ) -> Program:  # fmt: skip
-    """Compile a graph with what a caller gave, once that has the types it has to have.  Raises OicError.
-
-    more   settings that are known to be right
-    """
+    """Compile a graph with what a caller gave, if that has the right types, and `more`, which has.  Raises OicError."""
     arguments.require("graph", graph, Graph, "an oic.Graph", "oic.parse_file(path) or oic.parse(text) gives one")
     arguments.require("model", model, Model | None, "an oic.Model or None", "oic.Model.open(path) opens a file")
     settings = Settings(

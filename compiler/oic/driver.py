@@ -36,11 +36,10 @@ if TYPE_CHECKING:
     from oic.passes.pipeline import Step
     from oic.passes.store_weights import Decision
 
-__all__ = ["Program", "Settings", "compile_graph", "interface_of", "lowered"]
-
 MANY = 1024  # elements that an operator of constants alone takes or makes, from which on a warning says so
 Repeated = tuple[Span | None, str, int]
 """An operator: where it is, its name, the elements of its largest tensor."""
+
 
 @dataclass(frozen=True)
 class Settings:

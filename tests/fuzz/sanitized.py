@@ -31,8 +31,9 @@ from oic.library.emit import Files, LibrarySpec, emit
 from oic.memory.saved import saved_form
 from oic.reference.state_storage import logical, storages
 from oic.session import inputs as session_inputs
-from oic.session.executor import Executor, Record
+from oic.session.executor import Executor
 from oic.session.synthesizer import status_names
+from oic.session.trace import Record
 from oic.toolchain.compiler import find_compiler
 from oic.toolchain.target import LANGUAGE, MEANING, target
 

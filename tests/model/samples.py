@@ -11,7 +11,7 @@ import numpy as np
 from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.model import Model, Quant, Tensor
-from oic.model.oinf import write_oinf
+from oic.model.oinf_write import write_oinf
 
 FILES = ("small.oinf", "old.oinf", "small.safetensors", "small.gguf", "small.npz", "packed.npz")
 

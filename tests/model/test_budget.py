@@ -15,7 +15,7 @@ from model import forged
 from oic.diagnostics import OicError
 from oic.model import Model, budget
 from oic.model.inspect import describe
-from oic.model.oinf import write_oinf
+from oic.model.oinf_write import write_oinf
 
 SMALL = 4 << 20
 

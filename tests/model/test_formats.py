@@ -23,7 +23,7 @@ from oic.diagnostics import OicError
 from oic.model import Model, Quant
 from oic.model.gguf import BLOCKS
 from oic.model.inspect import describe, to_json
-from oic.model.oinf import write_oinf
+from oic.model.oinf_write import write_oinf
 from paths import models_dir, needs_models
 
 

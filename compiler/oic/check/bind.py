@@ -83,10 +83,7 @@ def _resolve_sizes(binding: Binding, overrides: Mapping[str, int]) -> None:
 
 
 def _broken(binding: Binding, wrong: bool) -> set[str]:
-    """Sizes of the section without a value for a reason that was reported.
-
-    wrong   some size has a value that is not legal
-    """
+    """Sizes of the section without a value for a reason that was reported; all, if `wrong`: some are illegal."""
     left = [size for size in binding.graph.sizes if size.name not in binding.sizes]
     if wrong:
         return {size.name for size in left}

@@ -266,10 +266,7 @@ class Resolver:
             self.report.error("literal-name", what, literal.span, about=found, hint=hint)
 
     def _setting(self, value: s.Setting | s.Access, scope: Scope, *, tensor: bool = False) -> None:
-        """The value of `key=`: literal, list, expression, element type, or optional operand.
-
-        tensor   a name is a variable of any shape before it is a size
-        """
+        """The value of `key=`; where it may be a `tensor`, a name is a variable of any shape before it is a size."""
         match value:
             case s.Access():
                 self._operand(value, scope)
@@ -296,10 +293,7 @@ class Resolver:
         return True
 
     def _operand(self, access: s.Access, scope: Scope, *, also: Callable[[Variable], bool] | None = None) -> None:
-        """A variable that is read: not persistent, a pattern's member with all its indices.
-
-        also   a persistent variable that may be read as well, by its name alone: its value at this point
-        """
+        """A variable that is read: not persistent, unless `also` lets it be, by its name alone, for its value now."""
         found = self._read(access, scope)
         if found is None or access.indices is not None or also is None or not also(found):
             self._check_operand(access, found, scope)
@@ -349,11 +343,9 @@ class Resolver:
                 kinds.check_integer(name, found, self.report)
 
     def _integer(self, name: s.Name, scope: Scope, also: Collection[str] = ()) -> Variable | None:
-        """A name in an expression: loop index, else scalar variable, which is returned, else size.
+        """A name in an expression: loop index, else scalar variable, which is returned, else size, or one of `also`.
 
         A variable that is no scalar is returned where no size has its name: what is wrong is said of it.
-
-        also   names that mean something else here
         """
         found, size = self._lookup(name.name, scope), self.symbols.is_size(name.name)
         if (index := scope.loops.get(name.name)) is not None:

@@ -232,14 +232,11 @@ def symbols_of(graph: s.Graph, known: Collection[str] = ()) -> SymbolTable:
     axes = {name.name for d in (*graph.declarations, *made) for name in s.names_in(d.dims)}
     return SymbolTable(
         variables=first_of((d.name, variable_of(d)) for d in graph.declarations),
-        blocks=blocks,
-        bodies=bodies,
+        blocks=blocks, bodies=bodies,
         sizes=first_of((d.name, d) for d in graph.sizes),
         extents=first_of((e.name, e) for e in declared_extents(graph)),
-        axes=frozenset(axes),
-        passed=frozenset(passed),
-        known=frozenset(known),
-    )
+        axes=frozenset(axes), passed=frozenset(passed), known=frozenset(known),
+    )  # fmt: skip
 
 
 def declared_extents(graph: s.Graph) -> Iterable[DeclaredExtent]:

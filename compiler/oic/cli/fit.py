@@ -272,8 +272,7 @@ def figures_of(program: Program) -> Figures:
 
 def with_figures(planned: Footprint, figures: Figures) -> Footprint:
     """A footprint with what the compiler tells of stack and code."""
-    stack = figures.worst.nbytes if figures.worst else 0
-    return replace(planned, stack=stack, code=figures.code_bytes or 0)
+    return replace(planned, stack=figures.worst.nbytes if figures.worst else 0, code=figures.code_bytes or 0)
 
 
 # ---------------------------------------------------------------- the command

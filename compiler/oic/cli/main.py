@@ -40,6 +40,7 @@ MEANT = {
     **dict.fromkeys(("help", "doc", "docs"), "'oic --help' and 'oic COMMAND --help' show usage."),
 }
 
+
 class Commands(click.Group):
     """The commands; a name that is none of them is answered with what does it here."""
 
@@ -305,7 +306,3 @@ def inspect(as_json: bool, file: str, stats: bool) -> None:
 
 for command in (import_, generate, verify, quantize):
     main.add_command(command)
-
-
-if __name__ == "__main__":
-    main(prog_name="oic")

@@ -28,11 +28,11 @@ from oic.library.cache import Cache
 from oic.library.emit import LibrarySpec, emit
 from oic.model.npy import read_npy
 from oic.passes.store_weights import KEPT, NO_MATRIX, laid_out
-from oic.session.executor import Record
 from oic.session.inputs import checked
 from oic.session.interface import Interface
 from oic.session.simulator import InterpretedProgram
 from oic.session.synthesizer import CompiledProgram
+from oic.session.trace import Record
 
 StepOnce = Callable[[], None]
 
@@ -114,8 +114,7 @@ def _restored(array: Array, dtype: dtypes.DType | None) -> Array:
     if dtype is None or dtype.np.kind in "fiub" or array.dtype.kind not in "fiu":
         return array
     found = array.astype(dtype.np)
-    same = np.array_equal(found.astype(np.float64), array.astype(np.float64), equal_nan=True)
-    return found if same else array
+    return found if np.array_equal(found.astype(np.float64), array.astype(np.float64), equal_nan=True) else array
 
 
 def _numbers(text: str) -> Any:

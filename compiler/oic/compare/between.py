@@ -127,8 +127,7 @@ class Sessions:
     def alike(self) -> bool:
         """What is saved is the same, unless rounding makes variables differ."""
         values = ((self.reference.fetch_state(name), self.executor.fetch(name)) for name in self.states)
-        apart = any(a.tobytes() != b.tobytes() for a, b in values)
-        return apart or self.reference.save() == self.executor.save()
+        return any(a.tobytes() != b.tobytes() for a, b in values) or self.reference.save() == self.executor.save()
 
     def close(self) -> None:
         """End the session of the library that an action opened."""

@@ -143,7 +143,7 @@ def compare(
 
 
 def doubtful(
-    module: Module, start: bytes | None, runs: list[Run], found: Difference, compiled: Compiled | None = None
+    module: Module, start: bytes | None, runs: list[Run], found: Difference, compiled: Compiled | None
 ) -> bool:
     """Errors within the bounds may give the compiled answer, too, in the last of these runs from a saved state."""
     exact = _again(Machine(module, compiled), start, runs, found)

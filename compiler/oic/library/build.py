@@ -139,8 +139,7 @@ def _compile_one(this: _Compilation, path: Path, folder: Path, told: Told) -> Fi
     told("compiling", 0, COMPILED)
     figures, made = _measured(this, folder)
     told("compiling", COMPILED - 1, COMPILED)
-    others = (p for p in sources if p != str(this.main))
-    call = [*this.shared, *output, str(made), *others, *this.libraries]
+    call = [*this.shared, *output, str(made), *(p for p in sources if p != str(this.main)), *this.libraries]
     compile_c(call if made else whole, whole, this.renamed)
     told("compiling", COMPILED, COMPILED)
     return figures
@@ -208,10 +207,7 @@ def _require_room(files: Files, compiler: list[str], flags: list[str]) -> None:
 
 
 def _measured(this: _Compilation, folder: Path) -> tuple[Figures, Path | None]:
-    """Compile the main source by way of its assembly; the figures and the object file, in a folder.
-
-    None for the object where the compiler refuses, be it `-fstack-usage` or the source.
-    """
+    """Compile the main source by way of its assembly; the figures, and the object file, if the compiler makes one."""
     source, usage, made = (folder / f"{this.files.name}.{ending}" for ending in ("s", "su", "o"))
     call, choices = [*this.compiler, *this.threaded], _chosen(this)
     try:

@@ -151,10 +151,7 @@ def write_code(module: Module, target: Target, threads: int, folder: Path) -> Fi
 
 
 def _write_code(m: view.TemplateData, folder: Path, array: bytes | None = None) -> Files:
-    """Write all but the blob.
-
-    array   what is written as a C array instead
-    """
+    """Write all but the blob, which may be given to be written as a C array."""
     module = m.unit.module
     assert module.stage == "planned", f"a module at the stage {module.stage} is not ready for C"
     m.fingerprint = view.fingerprint(_texts(m).values())

@@ -125,8 +125,7 @@ def staged(out_dir: str | Path) -> Iterator[Stage]:
             _unlock(lock)
             _discard(root)
     except OSError as failure:
-        why = failure.strerror or str(failure)
-        raise fail("output-folder", f"{out_dir} cannot be written: {why}") from failure
+        raise fail("output-folder", f"{out_dir} cannot be written: {failure.strerror or failure}") from failure
     finally:
         for parent in made:
             with suppress(OSError):  # there is something in it
@@ -352,9 +351,6 @@ def _put_back(root: Path, target: Path, switch: Switch) -> None:
         if name not in switch.kept and not (root / "new" / name).exists():
             (target / name).unlink(missing_ok=True)
     (root / "back.json").unlink()
-
-
-# ---------------------------------------------------------------- what is in a folder
 
 
 def _require_places(target: Path, names: Sequence[str]) -> None:

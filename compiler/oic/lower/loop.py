@@ -195,11 +195,7 @@ def _grown(carried: list[Carried], least: Least) -> Least | None:
 
 
 def _finish(f: Builder, loop: s.Loop, bounds: tuple[Value, Value], made: Attempt, before: Env, *, runs: bool) -> None:
-    """Emit the loop and let the variables hold its results.
-
-    before   what they hold before the loop
-    runs     it has one iteration at least
-    """
+    """Emit the loop, which `runs` an iteration at least, and let the variables hold its results."""
     bad = _settle(f, loop, made, runs=runs)
     carried = [c for c in made.carried if c.key not in bad]
     own = [(c, size) for c in carried for size in c.sizes]

@@ -104,10 +104,7 @@ def _whole(f: Builder, variable: Variable, value: s.Setting | s.Access) -> Value
 
 
 class _Setting:
-    """One setting of an operator being read.
-
-    dtype   of the operator's first operand
-    """
+    """One setting of an operator being read; `dtype` is that of the operator's first operand."""
 
     def __init__(self, f: Builder, operator: str, keyword: s.Keyword, dtype: dtypes.DType | None) -> None:
         self.f, self.operator, self.keyword, self.dtype = f, operator, keyword, dtype

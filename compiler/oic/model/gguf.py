@@ -117,9 +117,7 @@ class _GgufReader:
     def value(self, tag: int, what: str, depth: int = 0) -> Any:
         if tag == _TEXT:
             return self.text(what)
-        if tag == _ARRAY:
-            return self._array(what, depth)
-        return self._numbers(tag, 1, what)[0]
+        return self._array(what, depth) if tag == _ARRAY else self._numbers(tag, 1, what)[0]
 
     def _array(self, what: str, depth: int) -> list[Any]:
         place, tag = self.at, self.unsigned(4, f"element type of {what}")
@@ -136,8 +134,7 @@ class _GgufReader:
         form = np.dtype(_VALUES[tag])
         raw = self.file.view(self.at, count * form.itemsize, what)
         if tag == _BOOL and (raw > 1).any():
-            at = self.at + int((raw > 1).argmax())
-            raise self.file.bad("model-field", what, at, "a bool is neither 0 nor 1")
+            raise self.file.bad("model-field", what, self.at + int((raw > 1).argmax()), "a bool is neither 0 nor 1")
         self.file.charge(VALUE * count, what, self.at)
         self.at += count * form.itemsize
         found: list[Any] = raw.view(form).tolist()

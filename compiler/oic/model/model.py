@@ -162,8 +162,7 @@ def _referred(file: ModelFile) -> Contents:
     file.require(bool(paths), "'files'", None, "not a list of paths")
     file.require(not any(name.endswith(".json") for name in named), "'files'", None, "a reference to a reference")
     file.require(isinstance(added, dict), "'metadata'", None, "not a table")
-    home = Path(file.name).parent
-    whole = _together([(name, home / name) for name in named], f"{file.name}: 'files'")
+    whole = _together([(name, Path(file.name).parent / name) for name in named], f"{file.name}: 'files'")
     whole.metadata.update(jsontext.flatten(file, added))
     return whole
 
@@ -209,8 +208,7 @@ def unknown_format(name: str) -> OicError:
     known = listed(WEIGHTS, "or")
     other = described(name)
     if other is not None:
-        fact = f"{name}: this is {other[0]}, which is not read; {known} is"
-        return fail("model-format", fact, hint=other[1])
+        return fail("model-format", f"{name}: this is {other[0]}, which is not read; {known} is", hint=other[1])
     hint = f"a model is a {known} file, or a folder with config.json and model.safetensors"
     return fail("model-format", f"{name}: not a model file of a known format", hint=hint)
 

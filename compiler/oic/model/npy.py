@@ -110,9 +110,6 @@ def element_type(descr: str) -> DType:
     return opaque(descr if len(descr) <= 20 else "structured")
 
 
-# ---------------------------------------------------------------- a file of one array
-
-
 def read_npy(path: str | Path) -> Array:
     """The array in a .npy file, row-major, in NumPy's form of its element type.
 

@@ -139,10 +139,7 @@ def _directory(file: ModelFile) -> list[zipfile.ZipInfo]:
 
 
 def _directory_bytes(file: ModelFile) -> int:
-    """Bytes of the zip directory, as the record at the end of the file has them.
-
-    The 64-bit record before it counts where there is one.
-    """
+    """Bytes of the zip directory by the record at the end of the file, or the 64-bit one before it, if there is one."""
     content = file.content
     end = content.rfind(b"PK\5\6", max(0, file.size - (1 << 16) - 22), file.size - 18)
     if end < 0:
@@ -169,8 +166,7 @@ def _member(file: ModelFile, info: zipfile.ZipInfo) -> _Member:
     start, deflated = at + 30 + name + extra, compression == _DEFLATED
     file.need(start, info.compress_size, field)
     holds = info.file_size <= info.compress_size * _MAX_RATIO if deflated else info.file_size == info.compress_size
-    fact = f"{info.compress_size} bytes cannot hold the {info.file_size} of the directory"
-    file.require(holds, field, at, fact)
+    file.require(holds, field, at, f"{info.compress_size} bytes cannot hold the {info.file_size} of the directory")
     return _Member(file, field, start, info.file_size, info.compress_size, deflated, info.CRC)
 
 

@@ -25,10 +25,7 @@ from oic.dtypes import DType
 from oic.model.budget import LIST, TENSOR, text_bytes
 from oic.model.file import ModelFile, check_no_overlap
 from oic.model.oinf_values import NAME, TENSOR_TAGS, padded, read_quant, read_value
-from oic.model.oinf_write import write_oinf
 from oic.model.tensors import Contents, Mapped, Metadata, TensorInfo, TensorSource
-
-__all__ = ["read", "write_oinf"]
 
 _COUNTS = {"sizevars": 13, "metadata": 17, "tensors": 21}
 _OFFSETS = {"sizevars": 29, "metadata": 37, "tensors": 45, "data": 53}
@@ -183,5 +180,4 @@ class _OinfReader:
         self.file.require(rank <= 32, f"rank of {what}", place + 4, f"{rank} is over 32")
         fact = f"{flags:#x} has bits that version {self.version} does not know"
         self.file.require(flags <= (1 if self.version == 1 else 3), f"flags of {what}", place + 8, fact)
-        shape = tuple(self._unsigned(8, f"dimensions of {what}") for _ in range(rank))
-        return TENSOR_TAGS[tag], flags, shape
+        return TENSOR_TAGS[tag], flags, tuple(self._unsigned(8, f"dimensions of {what}") for _ in range(rank))

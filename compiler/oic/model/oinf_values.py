@@ -132,8 +132,7 @@ def read_quant(file: ModelFile, what: str, offset: int, nbytes: int, shape: tupl
     values = unpack(file.view(at, 4 * scales, what), f32, scales)
     require(bool(np.isfinite(values).all()), _QUANT.size, "a scale is not finite")
     points = unpack(file.view(at + 4 * scales, 4 * zeros, what), ALL["i32"], zeros)
-    along = axis if mode == 2 else None
-    return Quant(scheme == 1, along, tuple(values.tolist()), tuple(points.tolist()))
+    return Quant(scheme == 1, axis if mode == 2 else None, tuple(values.tolist()), tuple(points.tolist()))
 
 
 def quant_bytes(what: str, quant: Quant, shape: tuple[int, ...]) -> bytes:
@@ -145,8 +144,7 @@ def quant_bytes(what: str, quant: Quant, shape: tuple[int, ...]) -> bytes:
     mode, axis = (1, 0) if quant.axis is None else (2, quant.axis)
     zero_mode, zero_axis = (mode, axis) if zeros else (0, 0)
     head = _QUANT.pack(1 if quant.symmetric else 2, mode, zero_mode, 0, axis, length, zero_axis, zeros)
-    scales = np.array(quant.scales, "<f4").tobytes()
-    return whole(head + scales + np.array(quant.zero_points, "<i4").tobytes())
+    return whole(head + np.array(quant.scales, "<f4").tobytes() + np.array(quant.zero_points, "<i4").tobytes())
 
 
 def whole(raw: bytes) -> bytes:
@@ -171,8 +169,7 @@ def value_bytes(key: str, value: Metadata) -> tuple[int, bytes]:
     content = pack(array.astype(dtype.np), dtype).tobytes()
     if not isinstance(value, list):
         return TAGS[dtype.name], content
-    head = struct.pack(f"<II{array.ndim}Q", TAGS[dtype.name], array.ndim, *array.shape)
-    return ARRAY, whole(head + content)
+    return ARRAY, whole(struct.pack(f"<II{array.ndim}Q", TAGS[dtype.name], array.ndim, *array.shape) + content)
 
 
 def _exact(value: Metadata) -> np.ndarray[Any, Any]:

@@ -76,8 +76,7 @@ def _place(file: ModelFile, name: str) -> int:
 def _entry(file: ModelFile, data: int, name: str, spec: Any) -> TensorSource:
     def wrong(key: str, fact: str, slug: str = "model-field") -> OicError:
         """A fact against one key of the entry."""
-        field = f"tensor {name!r}" + (f", {key!r}" if key else "")
-        return file.bad(slug, field, _place(file, name), fact)
+        return file.bad(slug, f"tensor {name!r}" + (f", {key!r}" if key else ""), _place(file, name), fact)
 
     file.charge(TENSOR, "tensors", None)
     file.check_name(name, "tensor name", None)

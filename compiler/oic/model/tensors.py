@@ -158,8 +158,7 @@ class TensorSource:
         for at in range(0, self.info.count, each):
             count = min(each, self.info.count - at)
             start = at * dtype.bits // 8
-            part = raw[start : start + dtype.nbytes(count)]
-            yield unpack(part.copy(), dtype, count)
+            yield unpack(raw[start : start + dtype.nbytes(count)].copy(), dtype, count)
 
     def _refusal(self, slug: str, fact: str) -> OicError:
         place = f"{self.info.file}: " if self.info.file else ""

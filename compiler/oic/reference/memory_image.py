@@ -93,8 +93,8 @@ class Spaces:
             b.name: self._guarded(f"output '{b.name}' of '{symbol}'", b.nbytes)
             for b in self.plan.space("output") if b.function == symbol
         }  # fmt: skip
-        for memory in (self.arena, *self.outputs.values()):
-            _disturb(memory)
+        for memory in (self.arena, *self.outputs.values()):  # what reads it before writing it is found out
+            memory[:NOISY] = np.resize(NOISE, min(NOISY, len(memory)))
 
     # -- values
 
@@ -214,12 +214,6 @@ def _part(op: Op, memory: Memory, part: Array) -> Memory:
     shared = part.size == 0 or np.may_share_memory(part, memory)
     assert shared, f"{op.name} of this layout is no view: {memory.strides} to {part.shape}"
     return part
-
-
-def _disturb(memory: Array) -> None:
-    """Fill memory with noise, so that what reads it before writing it is found out."""
-    part = memory[:NOISY]
-    part[:] = np.resize(NOISE, len(part))
 
 
 def _fill_weights(module: Module, blob: Array) -> None:

@@ -112,10 +112,7 @@ def read(form: Form, data: bytes) -> Saved:
 def _possible(
     part: Part, counts: dict[str, int], runs: dict[str, list[tuple[int, ByteArray]]], guard: Part
 ) -> Entries:
-    """The entries of a part that differ from their start, without any that there cannot be.
-
-    guard   the part after it
-    """
+    """The entries of a part that differ from their start and may be there, by the part after it, `guard`."""
     numbers, rows = entries_of(part, counts, runs[part.symbol])
     if part.guarded:
         slots = part.type.window if part.type.ring else 1
@@ -123,8 +120,7 @@ def _possible(
         limits = dict(zip(known.tolist(), values.reshape(-1).view(guard.dtype.np).tolist()))
         most = np.array([limits.get(n, 0) for n in (numbers // slots).tolist()], np.int64)
         numbers, rows = numbers[numbers % slots < most], rows[numbers % slots < most]
-    total = math.prod(part.entries(counts))
-    if part.counted and (int(numbers[-1]) if len(numbers) else -1) != total - 1:
+    if part.counted and (int(numbers[-1]) if len(numbers) else -1) != math.prod(part.entries(counts)) - 1:
         raise _refusal(f"the count of '{part.owner}' is none of its entries' in the saved state")
     return numbers, rows
 

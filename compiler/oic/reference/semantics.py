@@ -83,8 +83,7 @@ def _bind(m: Machine, op: Any) -> None:
 def _check_range(m: Machine, op: Any) -> None:
     value, low, high = m.integers((op.value, op.low, op.high))
     if value < low or value > high:
-        shown = value if op.shown is None else m.integer(op.shown)
-        raise refusal(op, shown, low if value < low else high)
+        raise refusal(op, value if op.shown is None else m.integer(op.shown), low if value < low else high)
 
 
 def _check_ids(m: Machine, op: Any) -> None:

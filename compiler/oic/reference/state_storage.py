@@ -53,8 +53,7 @@ def zeros(nbytes: int) -> Array:
     try:
         return np.frombuffer(mmap.mmap(-1, nbytes, flags=flags), np.uint8)
     except (OSError, MemoryError, OverflowError):
-        what = f"the system does not give {nbytes:,} bytes of memory"
-        raise StepError("OIC_ERR_MEMORY", what) from None
+        raise StepError("OIC_ERR_MEMORY", f"the system does not give {nbytes:,} bytes of memory") from None
 
 
 class StateStorage:

@@ -90,10 +90,9 @@ class PersistentVariable:
             raise StepError("OIC_ERR_SHAPE", what, variable=self.symbol, span=self.span)
         if all(map(len, at.ranges)):  # else nothing is written, and nothing grows
             self._grow(at, slices=True)
-        whole = np.array(value).reshape(tuple(map(len, at.ranges)) + after)
-        for key in itertools.product(*at.ranges):
-            place = tuple(i - r.start for i, r in zip(key, at.ranges))
-            self._store(key, np.array(whole[place]))
+        lengths = tuple(map(len, at.ranges))
+        for key, entry in zip(itertools.product(*at.ranges), value.reshape(math.prod(lengths), *after), strict=True):
+            self._store(key, np.array(entry))
 
     def step(self, indices: Sequence[int], amount: int) -> None:
         """Add to a scalar, or to one of a table, wrapping or rounding in its type."""
@@ -257,8 +256,7 @@ class PersistentVariable:
         """The shape of an entry once auto-dims have grown to these scalars."""
         if not self.type.auto:
             return self.type.shape
-        table = len(self.type.table)
-        counts = [self.counts[table + i] for i in range(len(self.type.auto))]
+        counts = [self.counts[len(self.type.table) + i] for i in range(len(self.type.auto))]
         for i, (value,) in enumerate(rest):
             counts[i] = max(counts[i], value)
         return tuple(size + count for size, count in zip(self.type.shape, counts))
@@ -285,8 +283,7 @@ class PersistentVariable:
             keys = [k for k in self.entries if all(i in r for i, r in zip(k, ranges))]
         for key in keys:
             found[tuple(i - r.start for i, r in zip(key, ranges))] = self._entry(key)
-        kept = tuple(n for n, s in zip(lengths, sliced) if s)
-        return found.reshape(kept + shape)
+        return found.reshape(tuple(n for n, s in zip(lengths, sliced) if s) + shape)
 
     def _store(self, key: MemberKey, entry: Array) -> None:
         if self.type.ring:

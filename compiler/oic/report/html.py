@@ -105,10 +105,7 @@ def report(
 
 
 def _timed(module: Module, times: Sequence[Measured]) -> Iterator[tuple[int, str, str, tuple[str, ...]]]:
-    """The lines of the source from the first that was measured to the last: number, bar, text, and what was measured.
-
-    What several lines do together is shown at the last of them.
-    """
+    """Lines from the first measured to the last: number, bar, text, figures; those of several at the last of them."""
     if not times or module.source is None:
         return
     at = by_key((max(time["lines"]), time) for time in times)
@@ -321,8 +318,7 @@ def _state(module: Module, share: float, title: str) -> Drawing:
             label = b.name if (start, size) == parts[-1] else ""
             boxes.append(_slab(b.offset + start, size, total, "k-state", said, label))
     what = "of address space; pages cost memory as they are touched" if reserved else "taken from the start"
-    caption = f"{sum(touched.values()):,} bytes in use of {plan.state_bytes:,} {what}"
-    return _bar(title, caption, boxes, total)
+    return _bar(title, f"{sum(touched.values()):,} bytes in use of {plan.state_bytes:,} {what}", boxes, total)
 
 
 def _used(type_: StateType, nbytes: int, share: float) -> list[tuple[int, int]]:

@@ -30,8 +30,6 @@ from oic.session.inputs import INPUT, checked, gathered
 from oic.session.interface import Entry, Interface, SessionVariable
 from oic.session.trace import Record
 
-__all__ = ["Executor", "Record"]
-
 
 class Executor(ABC):
     """One state of a graph, and the steps taken on it.

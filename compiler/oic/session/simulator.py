@@ -11,9 +11,9 @@ from oic.dtypes import Array
 from oic.ir.core import Op
 from oic.ir.module import Module
 from oic.reference.interpret import Compiled, Machine
-from oic.session.executor import Executor, Record
+from oic.session.executor import Executor
 from oic.session.interface import Interface
-from oic.session.trace import records
+from oic.session.trace import Record, records
 
 
 class InterpretedProgram:
@@ -34,10 +34,7 @@ class SimulatorExecutor(Executor):
         super().__init__(interface)
         self.machine = machine
         self.events: list[tuple[Op | None, float]] = []
-        machine.observer = self._observe
-
-    def _observe(self, op: Op) -> None:
-        self.events.append((op, time.perf_counter()))
+        machine.observer = lambda op: self.events.append((op, time.perf_counter()))
 
     def _run(self, entry: str, inputs: dict[str, Array]) -> dict[str, Array]:
         self.events = []

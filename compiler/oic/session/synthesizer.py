@@ -30,9 +30,9 @@ from oic.operators.fused import around
 from oic.operators.refusal import refusal, refused_by
 from oic.reference.state_storage import StateStorage, logical, storages, zeros
 from oic.resources import runtime_dir
-from oic.session.executor import Executor, Record
+from oic.session.executor import Executor
 from oic.session.interface import Interface
-from oic.session.trace import records
+from oic.session.trace import Record, records
 from oic.toolchain.folders import temporary_folder
 
 SMALL = 4096  # bytes of an output that cost less to copy than its address to find
@@ -299,8 +299,7 @@ class CompiledExecutor(Executor):
         if variable is None and why.line == 0:
             return StepError(name, name)
         value, bound = int(why.value), int(why.bound)
-        ops = _at(self._module, self._entry, why.line, why.column)
-        op = refused_by(ops, name, variable, value, bound)
+        op = refused_by(_at(self._module, self._entry, why.line, why.column), name, variable, value, bound)
         if op is not None:
             return refusal(op, value, bound)
         side = "above" if value > bound else "below"

@@ -32,12 +32,10 @@ PARTS = {"sizes": "SizeDef", "declarations": "Declaration", "blocks": "Block"}
 def to_json(graph: s.Graph) -> dict[str, Any]:
     """The graph as plain data that `json` writes."""
     return {
-        "format": FORMAT,
-        "version": VERSION,
-        "name": graph.name,
+        "format": FORMAT, "version": VERSION, "name": graph.name,
         **{part: [_encode(node) for node in getattr(graph, part)] for part in PARTS},
         "source": {"name": graph.source.name, "text": graph.source.text},
-    }
+    }  # fmt: skip
 
 
 def from_json(data: dict[str, Any] | str) -> s.Graph:

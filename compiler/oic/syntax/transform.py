@@ -106,9 +106,8 @@ class TreeBuilder(Transformer_NonRecursive[Token, s.Graph]):
             tuple(i for i in inner if isinstance(i, s.SizeDef)),
             tuple(i for i in inner if isinstance(i, s.Declaration)),
             tuple(p for p in parts if isinstance(p, s.Block)),
-            self.source,
-            span=self._whole(parts) if parts else Span(self.source, 0, 0),
-        )
+            self.source, span=self._whole(parts) if parts else Span(self.source, 0, 0),
+        )  # fmt: skip
 
     def size(self, parts: list[Any]) -> s.SizeDef:
         name, value = _nodes(parts)

@@ -85,8 +85,6 @@ def beside(stack: StackUse) -> str:
     return f"+ {', '.join(most)} or {last}" if most else f"+ {last}" if last else "calls nothing outside"
 
 
-# ---------------------------------------------------------------- bytes of code in flash
-
 NOTHING, NO_BITS = 0, 8  # kinds of sections
 WRITE, ALLOC, CODE = 1, 2, 4  # flags of sections
 UNWIND = (".eh_frame", ".ARM.exidx", ".ARM.extab", ".note")  # for debuggers and C++, not for running C

@@ -86,11 +86,9 @@ def _dispatched(found: Target, numerics: str | None, dispatch: str) -> Target:
         raise fail("dispatch-numerics", message, hint=hint)
     separate = any(kind.numerics != targets.FUSED for kind in kinds.values())
     return replace(
-        plain,
-        features=frozenset.intersection(*(kind.features for kind in kinds.values())),
-        numerics=targets.SEPARATE if separate else targets.FUSED,
-        sets=tuple(kinds),
-    )
+        plain, features=frozenset.intersection(*(kind.features for kind in kinds.values())),
+        numerics=targets.SEPARATE if separate else targets.FUSED, sets=tuple(kinds),
+    )  # fmt: skip
 
 
 def _named_sets(plain: Target, dispatch: str) -> list[targets.InstructionSet]:
