@@ -65,16 +65,17 @@ def _from_json(data: Any) -> s.Graph:
     if data.get("version") != VERSION:
         raise fail("graph-json", f"version {data.get('version')} of the format is not known")
     graph = _decode_graph(data)
-    text = unparse(graph)
-    source = data.get("source")
+    said = unparse(graph)
+    texts, source = [(said, f"{graph.name}.oi")], data.get("source")
     if isinstance(source, dict) and isinstance(source.get("text"), str):  # for positions: the nodes decide
-        original = parse_all(source["text"], str(source.get("name", "graph.oi")))
-        if original.graph is not None and not original.errors and unparse(original.graph) == text:
-            return original.graph
-    parsed = parse_all(text, f"{graph.name}.oi")
-    if parsed.graph is None or parsed.errors:
-        raise fail("graph-json", f"the nodes are no graph: {parsed.errors[0].message}")
-    return parsed.graph
+        texts.insert(0, (source["text"], str(source.get("name", "graph.oi"))))
+    for text, name in texts:
+        parsed = parse_all(text, name)
+        found = parsed.graph
+        if found is not None and not parsed.errors and found.name == graph.name and unparse(found) == said:
+            return found
+    why = parsed.errors[0].message if parsed.errors else "as text they mean something else"
+    raise fail("graph-json", f"the nodes are no graph: {why}")
 
 
 def _encode(node: Any) -> Any:
@@ -100,8 +101,8 @@ NOWHERE = Source("graph.json", "")
 
 def _decode_graph(data: dict[str, Any]) -> s.Graph:
     name = data.get("name")
-    if not isinstance(name, str) or not WORD.fullmatch(name):
-        raise fail("graph-json", f"the name {name!r} is no identifier")
+    if not isinstance(name, str):
+        raise fail("graph-json", f"the name {name!r} is no text")
     parts: dict[str, Any] = {}
     for part, wanted in PARTS.items():
         items = data.get(part, [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
@@ -9,13 +10,14 @@ from typing import Any
 from oic.syntax import tree as s
 from oic.syntax.text import ESCAPES
 
+NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
 _ESCAPED = str.maketrans({char: f"\\{letter}" for letter, char in ESCAPES.items() if letter != "'"})
 
 
 def unparse(graph: s.Graph) -> str:
-    """The text of a whole graph, a declaration or statement a line."""
-    lines = [f"graph {graph.name} {{"]
+    """The text of a whole graph, a declaration or statement a line; without a name that only its file can give it."""
+    lines: list[str] = []
     if graph.sizes:
         lines.append("  sizes {")
         lines += [f"    {d.name} = {written(d.value)};" for d in graph.sizes]
@@ -28,7 +30,7 @@ def unparse(graph: s.Graph) -> str:
         lines.append(f"  block {block.name}{_attributes(block)} {{")
         lines += _body(block.body, 2)
         lines.append("  }")
-    return "\n".join([*lines, "}", ""])
+    return "\n".join([f"graph {graph.name} {{", *lines, "}", ""] if NAME.fullmatch(graph.name) else [*lines, ""])
 
 
 def _declaration(d: s.Declaration) -> str:
