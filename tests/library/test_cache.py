@@ -80,6 +80,18 @@ def test_entries_are_whole_bounded_and_never_in_the_way(tmp_path: Path, monkeypa
     assert cache.get("key", tmp_path / "gone") is None
 
 
+def test_what_ended_processes_left_counts_and_goes(tmp_path: Path) -> None:
+    """A build that is killed leaves the entry that it was making or removing."""
+    cache, file = Cache(tmp_path / "cache", 1000), tmp_path / "file"
+    file.write_bytes(bytes(100))
+    for name in (".new-a", ".old-b", "of others"):
+        (cache.folder / name).mkdir(parents=True)
+        (cache.folder / name / "file").write_bytes(bytes(900))
+        os.utime(cache.folder / name, (1, 1))
+    cache.put("key", file, {})
+    assert sorted(p.name for p in cache.folder.iterdir()) == ["key", "of others"]
+
+
 def test_a_large_file_has_a_second_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library_cache, "LARGE", 100)
     cache, file = Cache(tmp_path / "cache"), tmp_path / "file"

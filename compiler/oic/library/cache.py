@@ -31,6 +31,7 @@ from oic.version import __version__
 SIZE = 4 << 30  # bytes of all entries
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 LARGE = 16 << 20  # bytes of a file that has a second name rather than a copy
+PARTIAL = (".new-", ".old-")  # what entries are called while they are made, and removed
 COPIED = 64 << 20  # most bytes of a file that is copied into the cache, where it cannot have a second name
 
 
@@ -94,11 +95,11 @@ class Cache:
             self._shrink()
 
     def _shrink(self) -> None:
-        """Remove what was not used for longest, until the rest is not too large."""
+        """Remove what was not used, or left by a process that ended, for longest, until the rest is not too large."""
         found = []
         for entry in self.folder.iterdir():
-            with suppress(OSError):
-                used = (entry / "entry.json").stat().st_mtime_ns
+            with suppress(OSError):  # what is not the cache's has no `entry.json`
+                used = (entry if entry.name.startswith(PARTIAL) else entry / "entry.json").stat().st_mtime_ns
                 found.append((used, sum(file.stat().st_size for file in entry.iterdir()), entry))
         total = sum(nbytes for _, nbytes, _ in found)
         for _, nbytes, entry in sorted(found):
