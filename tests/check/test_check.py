@@ -503,6 +503,15 @@ def test_near_names_of_tensors_are_looked_for_in_little_time(monkeypatch: pytest
         assert hints[0].startswith("did you mean 'layers.0.w'" if tensors <= MOST_COMPARED else "it has 'layers.0.w'")
 
 
+@pytest.mark.parametrize(("digits", "slug"), [(19, "missing-member"), (20, "missing-model-tensor"), (5000, "missing-model-tensor")])
+def test_a_number_beyond_all_integers_is_no_index_of_a_member(digits: int, slug: str) -> None:
+    model = Model({f"w.{'9' * digits}": np.zeros(1, np.float32)})
+    graph = parse('constant { w(l): f32[1] @pattern("w.{l}"); } block entry { return; }')
+    with pytest.raises(OicError) as caught:
+        compile_graph(graph, model, Settings())
+    assert [d.slug for d in caught.value.diagnostics] == [slug]
+
+
 # ---------------------------------------------------------------- conformance
 
 

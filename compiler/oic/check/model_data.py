@@ -87,7 +87,7 @@ def _members(model: Model, pattern: str, indices: Sequence[str]) -> dict[tuple[i
     for part in re.split(r"(\{\w+\})", pattern):
         name = part[1:-1]
         if part.startswith("{") and name in indices:
-            regex += f"(?P={name})" if name in seen else f"(?P<{name}>0|[1-9][0-9]*)"
+            regex += f"(?P={name})" if name in seen else f"(?P<{name}>0|[1-9][0-9]{{0,18}})"
             seen.add(name)
         else:
             regex += re.escape(part)
