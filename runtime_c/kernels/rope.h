@@ -94,15 +94,16 @@ static inline void NAME(oic_rope)(const ARGS(oic_rope) *a)
             uint32_t quarter[OIC_ROPE_PART];
             for (ptrdiff_t d = 0; d < n; ++d) {
                 angle[d] = (float)at * (a->freqs != NULL ? a->freqs[d0 + d] : (float)power);
+                power *= ratio;
+            }
+            for (ptrdiff_t d = n; d < whole; ++d) {
+                angle[d] = 0.0f;
+            }
+            for (ptrdiff_t d = 0; d < whole; ++d) {
                 const oic_angle_f32 reduced = oic_reduce_angle_f32(angle[d]);
                 r[d] = reduced.r;
                 rest[d] = reduced.rest;
                 quarter[d] = reduced.quarter;
-                power *= ratio;
-            }
-            for (ptrdiff_t d = n; d < whole; ++d) {
-                angle[d] = r[d] = rest[d] = 0.0f;
-                quarter[d] = 0;
             }
             for (ptrdiff_t d = 0; d < whole; ++d) {
                 const oic_angle_f32 reduced = {r[d], rest[d], quarter[d]};

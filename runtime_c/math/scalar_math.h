@@ -2,7 +2,7 @@
 
    All are additions, multiplications, divisions and exact operations, so that every compiler and target gives the
    same bits; nothing but the square root comes from <math.h>.  Those in f32 have no branches, so that a loop over them
-   becomes vector code, except sin, cos and pow.  Every function gives NaN for NaN.
+   becomes vector code, except pow.  Every function gives NaN for NaN.
 
    Largest error in units in the last place of the exact result, over all floats:
    exp 0.99, sigmoid 1.70, silu 1.74, tanh 1.35, erf 1.32, log 0.81, softplus 1.88,
@@ -185,26 +185,83 @@ typedef struct {
     uint32_t quarter;
 } oic_angle_f32;
 
-/* As oic_reduce_angle_f64, with 96 bits of 2 / pi and 62 bits of fraction, of which 32 are left at least. */
-static inline oic_angle_f32 oic_reduce_angle_f32(float x)
+/* Angles are reduced without branches where vectors have a shift for each lane, and else with them: there every element would
+   be computed as if it were large. */
+#if defined(__GNUC__) && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__) && (defined(__AVX2__) || defined(__aarch64__))
+#define OIC_ANGLES_TOGETHER 1
+#else
+#define OIC_ANGLES_TOGETHER 0
+#endif
+
+/* Words 0, 1 and 2 of those bits of 2 / pi whose products with the mantissa of a float are below 4, for its biased exponent,
+   126..254. */
+typedef struct {
+    uint32_t w0, w1, w2;
+} oic_two_over_pi_words;
+
+#if OIC_ANGLES_TOGETHER
+/* Four neighbouring words of a table by its index, a bit of it at a time, and of these 96 bits; of other exponents any. */
+OIC_ELEMENT oic_two_over_pi_words oic_two_over_pi_of(uint32_t exponent)
+{
+    const uint32_t start = exponent - 120u, by = start & 31u, back = 31u - by;
+    const int one = (int)(start & 32u), two = (int)(start & 64u), four = (int)(start & 128u);
+    const uint32_t p0 = oic_select_u32(one, 0xa2f9836eu, 0x00000000u), p1 = oic_select_u32(one, 0x4e441529u, 0xa2f9836eu);
+    const uint32_t p2 = oic_select_u32(one, 0xfc2757d1u, 0x4e441529u), p3 = oic_select_u32(one, 0xf534ddc0u, 0xfc2757d1u);
+    const uint32_t p4 = oic_select_u32(one, 0xdb629599u, 0xf534ddc0u), p5 = oic_select_u32(one, 0x3c439041u, 0xdb629599u);
+    const uint32_t q0 = oic_select_u32(four, 0xf534ddc0u, oic_select_u32(two, p2, p0));
+    const uint32_t q1 = oic_select_u32(four, 0xdb629599u, oic_select_u32(two, p3, p1));
+    const uint32_t q2 = oic_select_u32(four, 0x3c439041u, oic_select_u32(two, p4, p2));
+    const uint32_t q3 = oic_select_u32(four, 0xfe5163abu, oic_select_u32(two, p5, p3));
+    const oic_two_over_pi_words found = {
+        q0 << by | q1 >> 1 >> back,
+        q1 << by | q2 >> 1 >> back,
+        q2 << by | q3 >> 1 >> back,
+    };
+    return found;
+}
+#else
+static inline oic_two_over_pi_words oic_two_over_pi_of(uint32_t exponent)
+{
+    const int64_t start = (int64_t)exponent - 150 - 2 + 64;
+    const oic_two_over_pi_words found = {
+        oic_two_over_pi_bits(start),
+        oic_two_over_pi_bits(start + 32),
+        oic_two_over_pi_bits(start + 64),
+    };
+    return found;
+}
+#endif
+
+/* x rounded once: AVX2 has no vectors of this conversion, but of that of each half. */
+OIC_ELEMENT double oic_nearest_f64(int64_t x)
+{
+#if defined(__AVX2__) && !defined(__AVX512DQ__)
+    const uint32_t upper = (uint32_t)((uint64_t)x >> 32), lower = (uint32_t)x ^ 0x80000000u;
+    return (double)(int32_t)upper * 0x1p+32 + ((double)(int32_t)lower + 0x1p+31);
+#else
+    return (double)x;
+#endif
+}
+
+/* As oic_reduce_angle_f64, with 96 bits of 2 / pi and 62 bits of fraction, of which 32 are left at least; they are brought to the
+   top of 64, so that their sign is that of the distance to the next quarter. */
+OIC_ELEMENT oic_angle_f32 oic_reduce_angle_f32(float x)
 {
     const float a = oic_abs_f32(x);
+    const int large = (a >= 0x1.921fb6p-1f) & (a < INFINITY);
     oic_angle_f32 angle = {a, 0.0f, 0};
-    if (!(a >= 0x1.921fb6p-1f) || a == INFINITY) {
+    if (!OIC_ANGLES_TOGETHER && !large) {
         return angle;
     }
     const uint32_t bits = oic_bits_f32(a);
     const uint64_t m = (bits & 0x007fffffu) | 0x00800000u;
-    const int64_t start = (int64_t)(bits >> 23) - 150 - 2 + 64;
-    const uint64_t low = m * oic_two_over_pi_bits(start + 64);
-    const uint64_t middle = m * oic_two_over_pi_bits(start + 32) + (low >> 32);
-    const uint64_t product = ((m * oic_two_over_pi_bits(start)) << 32) + middle;
-    const uint64_t part = product & 0x3fffffffffffffffu, up = part >> 61;
-    const double fraction = (double)((int64_t)part - (int64_t)(up << 62));
-    const double r = fraction * 0x1.921fb54442d18p-62;
-    angle.quarter = (uint32_t)(product >> 62) + (uint32_t)up;
-    angle.r = (float)r;
-    angle.rest = (float)(r - (double)angle.r);
+    const oic_two_over_pi_words by = oic_two_over_pi_of(bits >> 23);
+    const uint64_t product = (m * by.w0 << 32) + (m * by.w1 + (m * by.w2 >> 32));
+    const double r = oic_nearest_f64((int64_t)(product << 2)) * 0x1.921fb54442d18p-64;
+    const float high = (float)r, rest = (float)(r - (double)high);
+    angle.r = oic_select_f32(large, high, a);
+    angle.rest = oic_select_f32(large, rest, 0.0f);
+    angle.quarter = oic_select_u32(large, (uint32_t)((product + 0x2000000000000000u) >> 62), 0u);
     return angle;
 }
 
@@ -234,8 +291,8 @@ OIC_ELEMENT float oic_cos_of_f32(float x, oic_angle_f32 angle)
     return oic_select_f32(oic_abs_f32(x) < INFINITY, oic_sin_angle_f32(angle, 1), NAN);
 }
 
-static inline float oic_sin_f32(float x) { return oic_sin_of_f32(x, oic_reduce_angle_f32(x)); }
-static inline float oic_cos_f32(float x) { return oic_cos_of_f32(x, oic_reduce_angle_f32(x)); }
+OIC_ELEMENT float oic_sin_f32(float x) { return oic_sin_of_f32(x, oic_reduce_angle_f32(x)); }
+OIC_ELEMENT float oic_cos_f32(float x) { return oic_cos_of_f32(x, oic_reduce_angle_f32(x)); }
 
 static inline float oic_sqrt_f32(float x) { return sqrtf(x); }
 static inline float oic_rsqrt_f32(float x) { return 1.0f / sqrtf(x); }
