@@ -45,6 +45,8 @@ def moves() -> list[Case]:
         found.append(Case(Repeat, [x], {"times": 0, "axis": 0}, kinds))
         found.append(Case(Flip, [any_((2, 3, 4), name)], {"axes": [0, -1]}, kinds))
         found.append(Case(Flip, [any_((0, 3), name)], {"axes": [0]}, kinds))
+        for axes in ([3], [2], [0, 2], [1, 3], [1, 2], [0], [0, 1, 2, 3]):  # rows of elements and of blocks, of any planes
+            found.append(Case(Flip, [any_((2, 3, 2, 33), name)], {"axes": axes}, kinds))
         for n in (1, 2, 3, 5, 9, 17, 33, 40, 65, 131):  # rows of every number of bytes that is moved in one way
             found.append(Case(Repeat, [any_((3, n), name)], {"times": 2, "axis": 0}, kinds))
             found.append(Case(Concat, [any_((3, n), name), any_((3, 2), name)], {"axis": 1}, kinds))
