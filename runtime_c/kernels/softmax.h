@@ -14,6 +14,9 @@ typedef struct {
     int columns;
 } ARGS(oic_softmax);
 
+#define OIC_EXPONENTIALS NAME(oic_softmax_columns)
+#include "common/exponentials.inc.h"
+
 /* One row; y may be x. */
 static inline void NAME(oic_softmax_row)(const T *x, T *y, ptrdiff_t n)
 {
@@ -55,20 +58,25 @@ static inline void NAME(oic_softmax)(const ARGS(oic_softmax) *a)
             NAME(oic_softmax_row)(x, y, n);
             continue;
         }
-        for (ptrdiff_t e = 0; e < inner; ++e) {
-            C top = (C)-INFINITY, sum = (C)0, lost = (C)0;
-            for (ptrdiff_t i = 0; i < n; ++i) {
-                const C v = LOAD(x, i * inner + e);
-                top = v > top ? v : top;
+        for (ptrdiff_t e0 = 0; e0 < inner; e0 += OIC_EXP_COLUMNS) {
+            const ptrdiff_t m = inner - e0 < OIC_EXP_COLUMNS ? inner - e0 : OIC_EXP_COLUMNS;
+            C top[OIC_EXP_COLUMNS], sum[OIC_EXP_COLUMNS];
+            OIC_EXPONENTIALS(x + e0, n, inner, m, top, sum);
+            for (ptrdiff_t e = 0; e < m && m < OIC_EXP_FEW; ++e) {
+                for (ptrdiff_t i = 0; i < n; ++i) {
+                    STORE(y, i * inner + e0 + e, MATH(oic_exp)(LOAD(x, i * inner + e0 + e) - top[e]) / sum[e]);
+                }
             }
-            for (ptrdiff_t i = 0; i < n; ++i) {
-                sum = MATH(oic_add_exactly)(sum, MATH(oic_exp)(LOAD(x, i * inner + e) - top), &lost);
-            }
-            for (ptrdiff_t i = 0; i < n; ++i) {
-                STORE(y, i * inner + e, MATH(oic_exp)(LOAD(x, i * inner + e) - top) / sum);
+            for (ptrdiff_t i = 0; i < n && m >= OIC_EXP_FEW; ++i) {
+                for (ptrdiff_t e = 0; e < m; ++e) {
+                    STORE(y, i * inner + e0 + e, MATH(oic_exp)(LOAD(x, i * inner + e0 + e) - top[e]) / sum[e]);
+                }
             }
         }
     }
 }
 
+#undef OIC_EXPONENTIALS
+#undef OIC_EXP_COLUMNS
+#undef OIC_EXP_FEW
 #include "end.h"

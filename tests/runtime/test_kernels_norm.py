@@ -64,9 +64,12 @@ def softmaxes() -> list[Case]:
             for n in LENGTHS if name in ("f32", "f16") else (9, 300):
                 found.append(Case(kind, [real((3, n), name, 3)]))
             found.append(Case(kind, [real((2, 9, 3), name, 3)], {"axis": 1}))
+            found.append(Case(kind, [real((2, 9, 75), name, 3)], {"axis": 1}))
+            found.append(Case(kind, [real((6, 150), name, 3)]))
             found.append(Case(kind, [real((4,), name, 3)]))
         found.append(Case(kind, [strange]))
         found.append(Case(kind, [np.ascontiguousarray(strange.T)], {"axis": 0}))
+        found.append(Case(kind, [np.tile(strange.T, 2)], {"axis": 0}))
         found.append(Case(kind, [real((0, 4))]))
         found.append(Case(kind, [real((4, 0))]))
     return found
