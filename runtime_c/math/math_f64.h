@@ -46,86 +46,87 @@ OIC_ELEMENT oic_pair oic_multiply_pairs(oic_pair a, oic_pair b)
 }
 
 /* e^x = (1 + t + rest) * s1 * s2, where rest is what t lost to rounding, and s1 and s2 are powers of two: two, because
-   their product may be subnormal or overflow, and is to be rounded once.  For -1400 < x < 1400. */
+   their product may be subnormal or overflow, and is to be rounded once.  For -1400 < x < 1400.  Here and below k has 32 bits: few
+   vectors have conversions of integers of 64. */
 typedef struct {
     double t, rest, s1, s2;
 } oic_exp_parts_f64;
 
 /* x + low = k ln 2 + r with |r| <= ln 2 / 2; e^r by its series, whose next term is below 2^-60 of it. */
-static inline oic_exp_parts_f64 oic_exp_split_f64(double x, double low)
+OIC_ELEMENT oic_exp_parts_f64 oic_exp_split_f64(double x, double low)
 {
     const double scaled = oic_select_f64(x == x, x * 0x1.71547652b82fep+0, 0.0);
-    const int64_t k = (int64_t)(scaled + oic_copysign_f64(0.5, scaled));
+    const int32_t k = (int32_t)(scaled + oic_copysign_f64(0.5, scaled));
     const double r0 = x - (double)k * 0x1.62e42fefp-1, rest = low - (double)k * 0x1.473de6af278edp-34;
     const double r = r0 + rest, lost = rest - (r - r0);
     const double q = 1.0 / 2 + r * (1.0 / 6 + r * (1.0 / 24 + r * (1.0 / 120 + r * (1.0 / 720 + r * (1.0 / 5040
                      + r * (1.0 / 40320 + r * (1.0 / 362880 + r * (1.0 / 3628800 + r * (1.0 / 39916800
                      + r * (1.0 / 479001600 + r * (1.0 / 6227020800.0)))))))))));
     const double curve = r * r * q;
-    const int64_t half = k / 2;
+    const int32_t half = k / 2;
     oic_exp_parts_f64 e;
     e.t = r + curve;
     e.rest = (curve - (e.t - r)) + (lost + lost * r);
-    e.s1 = oic_from_bits_f64((uint64_t)(half + 1023) << 52);
-    e.s2 = oic_from_bits_f64((uint64_t)(k - half + 1023) << 52);
+    e.s1 = oic_from_bits_f64((uint64_t)(uint32_t)(half + 1023) << 52);
+    e.s2 = oic_from_bits_f64((uint64_t)(uint32_t)(k - half + 1023) << 52);
     return e;
 }
 
 /* x limited to low..high; NaN stays. */
-static inline double oic_limit_f64(double x, double low, double high)
+OIC_ELEMENT double oic_limit_f64(double x, double low, double high)
 {
     return oic_select_f64(x < low, low, oic_select_f64(x > high, high, x));
 }
 
 /* e^(x + low), |low| below half a unit in the last place of x. */
-static inline double oic_exp_pair(double x, double low)
+OIC_ELEMENT double oic_exp_pair(double x, double low)
 {
     const double near = oic_limit_f64(x, -1000.0, 1000.0);
     const oic_exp_parts_f64 e = oic_exp_split_f64(near, oic_select_f64(near == x, low, 0.0));
     return (1.0 + (e.t + e.rest)) * e.s1 * e.s2;
 }
 
-static inline double oic_exp_f64(double x)
+OIC_ELEMENT double oic_exp_f64(double x)
 {
     return oic_exp_pair(x, 0.0);
 }
 
 /* x = 2^k * (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2), for finite x > 0. */
-static inline double oic_log_split_f64(double x, int64_t *k)
+OIC_ELEMENT double oic_log_split_f64(double x, int32_t *k)
 {
     const uint64_t root = 0x3fe6a09e667f3bcdu; /* sqrt(1/2) */
     const int subnormal = x < 0x1p-1022;
     const double scaled = oic_select_f64(subnormal, x * 0x1p+54, x);
     const uint64_t moved = oic_bits_f64(scaled) + (0x3ff0000000000000u - root);
-    *k = (int64_t)(moved >> 52) - 1023 - (subnormal ? 54 : 0);
+    *k = (int32_t)(moved >> 52) - 1023 - (subnormal ? 54 : 0);
     return oic_from_bits_f64((moved & 0x000fffffffffffffu) + root) - 1.0;
 }
 
 /* log((1 + s) / (1 - s)) = 2 s (1 + z / 3 + z^2 / 5 + z^3 / 7 + ...), z = s^2 <= 0.0295: the terms behind z / 3. */
-static inline double oic_log_series_f64(double z)
+OIC_ELEMENT double oic_log_series_f64(double z)
 {
     return z * z * (1.0 / 5 + z * (1.0 / 7 + z * (1.0 / 9 + z * (1.0 / 11 + z * (1.0 / 13 + z * (1.0 / 15
            + z * (1.0 / 17 + z * (1.0 / 19 + z * (1.0 / 21 + z * (1.0 / 23))))))))));
 }
 
 /* What log x is where the series does not apply; `value` elsewhere. */
-static inline double oic_log_special_f64(double x, double value)
+OIC_ELEMENT double oic_log_special_f64(double x, double value)
 {
     const double usual = oic_select_f64(x == (double)INFINITY, x, value);
     return oic_select_f64(x > 0.0, usual, oic_select_f64(x == 0.0, -(double)INFINITY, (double)NAN));
 }
 
 /* log((1 + f) * 2^k) + low.  With s = f / (2 + f), 2 s = f - s f = f - f^2 / 2 + s f^2 / 2. */
-static inline double oic_log_sum_f64(double f, int64_t k, double low)
+OIC_ELEMENT double oic_log_sum_f64(double f, int32_t k, double low)
 {
     const double s = f / (2.0 + f), z = s * s, half = 0.5 * f * f, n = (double)k;
     const double tail = s * (half + 2.0 * (z * (1.0 / 3) + oic_log_series_f64(z)));
     return n * 0x1.62e42fefp-1 - ((half - (tail + (n * 0x1.473de6af278edp-34 + low))) - f);
 }
 
-static inline double oic_log_f64(double x)
+OIC_ELEMENT double oic_log_f64(double x)
 {
-    int64_t k;
+    int32_t k;
     const double f = oic_log_split_f64(oic_select_f64((x > 0.0) & (x < (double)INFINITY), x, 1.0), &k);
     return oic_log_special_f64(x, oic_log_sum_f64(f, k, 0.0));
 }
@@ -133,7 +134,7 @@ static inline double oic_log_f64(double x)
 /* log(1 + x) for 0 <= x <= 1 (and NaN), with what 1 + x loses to rounding. */
 static inline double oic_log1p_f64(double x)
 {
-    int64_t k;
+    int32_t k;
     const double one = 1.0 + oic_select_f64(x == x, x, 0.0);
     const double lost = x - (one - 1.0);
     const double f = oic_log_split_f64(one, &k);
@@ -345,7 +346,7 @@ static inline double oic_gelu_tanh_f64(double x)
 /* log x as a pair, to about 2^-70 of it, for finite x > 0: as above, with 2 s and its first correction in pairs. */
 static inline oic_pair oic_log_pair(double x)
 {
-    int64_t k;
+    int32_t k;
     const double f = oic_log_split_f64(x, &k), n = (double)k;
     const oic_pair d = oic_sum_pair(2.0, f);
     const double high = f / d.high;

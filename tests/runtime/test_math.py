@@ -118,7 +118,7 @@ def test_powers_of_doubles(library: ctypes.CDLL) -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_powers_of_special_values(library: ctypes.CDLL, dtype: type) -> None:
     with np.errstate(all="ignore"):
-        values = np.array([*SPECIAL, 2, -2, 3, -3, 7, -7], dtype)
+        values = np.array([*SPECIAL, 2, -2, 3, -3, 7, -7, 2.0**24 - 1, 2.0**24], dtype)
         x, y = (np.ascontiguousarray(a.ravel()) for a in np.meshgrid(values, values))
         z, exact = _call(library, f"pow_f{8 * x.itemsize}", x, y), np.power(x, y)
         same = (z == exact) | (np.isnan(z) & np.isnan(exact)) | (np.abs(z - exact) <= np.spacing(np.abs(exact)))
