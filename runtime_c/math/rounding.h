@@ -76,13 +76,13 @@ static inline double oic_trunc_f64(double x)
 static inline float oic_floor_f32(float x)
 {
     const float part = oic_fractional_f32(x), whole = (float)(int32_t)part;
-    return oic_rounded_f32(x, whole - (float)(whole > part));
+    return oic_rounded_f32(x, whole - oic_select_f32(whole > part, 1.0f, 0.0f));
 }
 
 static inline double oic_floor_f64(double x)
 {
     const double part = oic_fractional_f64(x), whole = (double)(int64_t)part;
-    return oic_rounded_f64(x, whole - (double)(whole > part));
+    return oic_rounded_f64(x, whole - oic_select_f64(whole > part, 1.0, 0.0));
 }
 
 static inline float oic_ceil_f32(float x)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from oic.dtypes import Array
+from oic.toolchain.target import MEANING
 from paths import ROOT
 from processor import AVX2, features
 from runtime.native import Toolchain
@@ -171,6 +172,21 @@ def test_bits_are_those_of_every_compiler_and_level(tmp_path: Path) -> None:
         flags.append(["-O3", "-march=x86-64-v3"])
     found = [_bits(ctypes.CDLL(str(_build(c, f, tmp_path)))) for c in compilers for f in flags]
     assert all(f == found[0] for f in found)
+
+
+def test_loops_over_functions_of_f32_are_vector_code(tmp_path: Path) -> None:
+    """As gcc says, with no more than AVX2."""
+    if not shutil.which("gcc") or not features().issuperset(AVX2):
+        pytest.skip("no gcc for AVX2 here")
+    source = tmp_path / "math.c"
+    source.write_text(_source())
+    flags = ["-std=c99", "-O3", "-march=x86-64-v3", *MEANING, "-fopt-info-vec", f"-I{ROOT / 'runtime_c'}"]
+    call = ["gcc", *flags, "-c", str(source), "-o", str(tmp_path / "math.o")]
+    told = subprocess.run(call, capture_output=True, text=True, check=True).stderr
+    vectors = {int(n) for n in re.findall(r"math\.c:(\d+):.*vectorized using 32 byte", told)}
+    loops = {n: found[1] for n, line in enumerate(_source().splitlines(), 1) if (found := re.search(r"= oic_(\w+_f32)\(", line))}
+    assert len(loops) == len(FUNCTIONS) + 1
+    assert [name for n, name in loops.items() if n not in vectors] == []
 
 
 def test_nothing_but_the_square_root_is_called(tmp_path: Path) -> None:
