@@ -184,8 +184,10 @@ def test_the_function_gives_tokens_as_they_come(source: Path, generator: oic.Gen
     assert [t.id for t in tokens] == ids(generator, [1, 2, 3], 4)[1:]
 
 
-def test_pieces_of_a_small_tokenizer(tmp_path: Path) -> None:
-    parts = [b"<unk>", b"<s>", b"</s>", *(b"<0x%02X>" % i for i in range(256)), b" ", b"a", b"b", b" a", b" ab"]
+@pytest.mark.parametrize("name", [b"<0x%02X>", b"%c"])
+def test_pieces_of_a_small_tokenizer(name: bytes, tmp_path: Path) -> None:
+    """Single bytes are those of their places, whatever the file calls them."""
+    parts = [b"<unk>", b"<s>", b"</s>", *(name % i for i in range(256)), b" ", b"a", b"b", b" a", b" ab"]
     scores = [0.0] * 261 + [-3.0] + [-1.0, -2.0]
     data = struct.pack("<i", 6) + b"".join(struct.pack("<fi", s, len(p)) + p for p, s in zip(parts, scores))
     (tmp_path / "tok.bin").write_bytes(data)
@@ -195,6 +197,11 @@ def test_pieces_of_a_small_tokenizer(tmp_path: Path) -> None:
     assert tokenizer.encode("") == [1]
     (tmp_path / "tok.bin").write_bytes(data[:-1])
     with pytest.raises(oic.OicError, match="ends within token"):
+        pieces(tmp_path / "tok.bin", 1)
+    (tmp_path / "tok.bin").write_bytes(data[:-11])
+    assert pieces(tmp_path / "tok.bin", 1).decode([262]) == " a"
+    (tmp_path / "tok.bin").write_bytes(data[: 4 + sum(8 + len(part) for part in parts[:258])])
+    with pytest.raises(oic.OicError, match="has 258 tokens"):
         pieces(tmp_path / "tok.bin", 1)
 
 

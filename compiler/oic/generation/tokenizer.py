@@ -16,8 +16,10 @@ from oic.diagnostics import OicError, fail
 from oic.generation import gguf_vocabulary as gguf
 
 JSON = "tokenizer.json"
+FIRST = 259
+"""The first token of a ByT5, and of a file of pieces, that is neither a byte nor one of three special tokens."""
 BYT5 = 384
-"""Tokens of a ByT5: bytes, three special tokens and 125 sentinels."""
+"""Tokens of a ByT5: those and 125 sentinels."""
 
 
 class Tokenizer(Protocol):
@@ -44,7 +46,7 @@ def pieces(path: Path, begin: int | None) -> gguf.Scored:
     """Pieces with scores, in llama2.c's file format.
 
     The longest piece's length (i32), then for each token a score (f32), a length (i32) and that many bytes.  Ids 0 to 2
-    are no text, 3 to 258 are single bytes.
+    are no text, 3 to 258 are single bytes, whatever the file calls them.
     """
     tokens: list[str] = []
     scores: list[float] = []
@@ -56,8 +58,11 @@ def pieces(path: Path, begin: int | None) -> gguf.Scored:
         tokens.append(data[at + 8 : at + 8 + length].decode(errors="replace").replace(" ", gguf.SPACE))
         scores.append(score)
         at += 8 + length
-    types: list[float] = [gguf.UNKNOWN, *[gguf.CONTROL] * 2, *[gguf.BYTE] * 256, *[gguf.NORMAL] * len(tokens)]
-    return gguf.Scored(tokens, scores, types[: len(tokens)], {f"{gguf.PREFIX}bos_token_id": begin})
+    if len(tokens) < FIRST:
+        raise fail("tokenizer", f"'{path}' has {len(tokens)} tokens; the first {FIRST} are three of no text, and bytes")
+    tokens[FIRST - 256 : FIRST] = [f"<0x{byte:02X}>" for byte in range(256)]
+    types: list[float] = [gguf.UNKNOWN, *[gguf.CONTROL] * 2, *[gguf.BYTE] * 256, *[gguf.NORMAL] * (len(tokens) - FIRST)]
+    return gguf.Scored(tokens, scores, types, {f"{gguf.PREFIX}bos_token_id": begin})
 
 
 class Bytes:
@@ -68,13 +73,12 @@ class Bytes:
     Source: Xue et al., ByT5, 2022; `ByT5Tokenizer` of Hugging Face's transformers.
     """
 
-    OFFSET = 3
+    OFFSET = FIRST - 256
     END = 1
 
     def __init__(self, vocab: int) -> None:
-        first = self.OFFSET + 256
         self._special = {"<pad>": 0, "</s>": 1, "<unk>": 2}
-        self._special |= {f"<extra_id_{i}>": first + i for i in range(max(0, vocab - first))}
+        self._special |= {f"<extra_id_{i}>": FIRST + i for i in range(max(0, vocab - FIRST))}
 
     def encode(self, text: str) -> list[int]:
         ids: list[int] = []
