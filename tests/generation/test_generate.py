@@ -6,6 +6,7 @@ import json
 import shutil
 import struct
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -147,6 +148,27 @@ def test_texts_go_on_where_the_prompt_ends() -> None:
     assert [reader.add(i) for i in (2, 3, *euro, 4)] == [" w2", " w3", "", "", "€", " w4"]
     assert [reader.add(euro[0]), reader.rest(), reader.add(5)] == ["", "\ufffd", " w5"]
     assert [Detokenizer(Spaced(), []).add(7)] == ["w7"]
+
+
+class Strict(Spaced):
+    """Bytes beside each other are no characters at all if one of them is none, as in the package `tokenizers`."""
+
+    def decode(self, ids: list[int]) -> str:
+        out = ""
+        for of_bytes, run in groupby(ids, lambda i: i > 99):
+            found = b"".join(bytes([i - 100]) if of_bytes else f" w{i}".encode() for i in run)
+            try:
+                out += found.decode()
+            except UnicodeDecodeError:
+                out += "\ufffd" * len(found)
+        return out
+
+
+@pytest.mark.parametrize("prompt", [[], [100 + b for b in "é漢字".encode()]])
+def test_characters_of_many_bytes_beside_each_other_come_whole(prompt: list[int]) -> None:
+    reader = Detokenizer(Strict(), prompt)
+    found = [reader.add(100 + b) for b in "é漢字🙂€漢é🙂".encode()] + [reader.add(3)]
+    assert [text for text in found if text] == [*"é漢字🙂€漢é🙂", " w3"]
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from oic.generation.tokenizer import Tokenizer
 
-CONTEXT = 5  # tokens before, whose text tells what a token adds: a space, or the end of a character
+CONTEXT = 5  # texts before, which tell what a token adds: a space, or the end of a character
 UNFINISHED = "\ufffd"
 
 
@@ -16,22 +17,27 @@ class Detokenizer:
     before   tokens before the first, whose text is not given: a prompt, which the new text goes on with
 
     A character that more tokens make up is given with the last of them.  Two windows of tokens are decoded for each
-    token, whatever came before, since what a token is as text depends on its neighbours.
+    token, whatever came before, since what a token is as text depends on its neighbours.  A window begins where a text
+    was given, at a character: some tokenizers make nothing of a run of bytes that begins within one.
     """
 
     def __init__(self, tokenizer: Tokenizer, before: Sequence[int]) -> None:
         self._tokenizer = tokenizer
-        self._ids = list(before[-CONTEXT:])
-        self._given = len(self._ids)
+        self._given = [list(before)]  # the tokens of each of the last texts
+        self._new: list[int] = []
 
     def add(self, token: int) -> str:
         """The text that is complete with this token."""
-        self._ids.append(token)
-        return "" if self._tokenizer.decode(self._ids).endswith(UNFINISHED) else self.rest()
+        self._new.append(token)
+        return "" if self._text().endswith(UNFINISHED) else self.rest()
 
     def rest(self) -> str:
         """The text that was not given yet, complete or not."""
-        before = self._tokenizer.decode(self._ids[: self._given])
-        text = self._tokenizer.decode(self._ids)
-        self._ids, self._given = self._ids[-CONTEXT:], min(CONTEXT, len(self._ids))
+        text, new, self._new = self._text(), self._new, []
+        before = self._text()
+        self._given = [*self._given, new][-CONTEXT:]
         return text[len(before) :]
+
+    def _text(self) -> str:
+        """That of the window, from the last texts to the newest token."""
+        return self._tokenizer.decode([*chain.from_iterable(self._given), *self._new])
