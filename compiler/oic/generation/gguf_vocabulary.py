@@ -23,8 +23,8 @@ SPACE = "\u2581"
 _WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|%s| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 DIGITS = r"\p{N}"
 SPLITS: dict[str, str | None] = {
-    **dict.fromkeys(("qwen2", "stablelm2"), _WORDS % DIGITS),
-    **dict.fromkeys(("llama-bpe", "llama3", "llama-v3"), _WORDS % r"\p{N}{1,3}"),
+    **dict.fromkeys(("qwen2", "stablelm2", "deepseek-r1-qwen"), _WORDS % DIGITS),
+    **dict.fromkeys(("llama-bpe", "llama3", "llama-v3", "smaug-bpe", "dbrx"), _WORDS % r"\p{N}{1,3}"),
     **dict.fromkeys(("gpt-2", "olmo", "default"), None),  # as the package does by itself
     **dict.fromkeys(("starcoder", "smollm", "refact"), DIGITS),  # and then likewise
 }
