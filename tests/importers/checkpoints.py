@@ -36,7 +36,12 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "smollm3": {"no_rope_layers": [1, 0]},
     "olmo2": {},
     "starcoder2": {"sliding_window": 6},
-}
+    "granite": {
+        "embedding_multiplier": 3.0, "attention_multiplier": 0.3, "residual_multiplier": 0.4, "logits_scaling": 2.0,
+    },
+    "phi": {},
+    "opt": {"ffn_dim": 20},
+}  # fmt: skip
 """A configuration of each, beside SMALL, with what is its own."""
 
 
@@ -46,7 +51,7 @@ def checkpoint(folder: Path, family: str, seed: int = 0, **settings: Any) -> Pat
     rng = np.random.default_rng(seed)
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(config))
-    shapes = {"gpt2": gpt2, "gpt_neox": gpt_neox}.get(family, llama)(config)
+    shapes = {"gpt2": gpt2, "gpt_neox": gpt_neox, "opt": opt, "phi": phi}.get(family, llama)(config)
     tensors = {n: ("F32", _random(rng, shape).astype(np.float32)) for n, shape in shapes.items()}
     write_safetensors(folder / "model.safetensors", tensors)
     return folder
@@ -88,6 +93,30 @@ def gpt_neox(config: dict[str, Any]) -> Shapes:
     whole = {f"gpt_neox.{n}" if n.startswith("embed_in") else n: s for n, s in whole.items()}
     whole |= {f"gpt_neox.final_layer_norm.{end}": (width,) for end in ("weight", "bias")}
     return whole | {f"gpt_neox.layers.{i}.{n}": s for i in range(config["num_hidden_layers"]) for n, s in layer.items()}
+
+
+def opt(config: dict[str, Any]) -> Shapes:
+    """The tensors of `opt`, whose head is the embedding."""
+    width, inner = config["hidden_size"], config["ffn_dim"]
+    matrices: Shapes = {f"self_attn.{n}_proj": (width, width) for n in ("q", "k", "v", "out")}
+    matrices |= {"fc1": (inner, width), "fc2": (width, inner)}
+    parts = matrices | dict.fromkeys(("self_attn_layer_norm", "final_layer_norm"), (width,))
+    layer: Shapes = {f"{n}.weight": s for n, s in parts.items()} | {f"{n}.bias": s[:1] for n, s in parts.items()}
+    whole: Shapes = {f"final_layer_norm.{end}": (width,) for end in ("weight", "bias")}
+    whole["embed_tokens.weight"] = (config["vocab_size"], width)
+    whole["embed_positions.weight"] = (config["max_position_embeddings"] + 2, width)
+    whole |= {f"layers.{i}.{n}": s for i in range(config["num_hidden_layers"]) for n, s in layer.items()}
+    return {f"model.decoder.{n}": s for n, s in whole.items()}
+
+
+def phi(config: dict[str, Any]) -> Shapes:
+    """The tensors of `phi`: those of `starcoder2` by other names, one norm a layer, and a head with a bias."""
+    shapes, vocab = llama({**config, "model_type": "starcoder2"}), config["vocab_size"]
+    shapes |= {"lm_head.weight": (vocab, config["hidden_size"]), "lm_head.bias": (vocab,)}
+    names = {"o_proj": "dense", "c_fc": "fc1", "c_proj": "fc2", "model.norm": "model.final_layernorm"}
+    for old, new in names.items():
+        shapes = {n.replace(old, new): s for n, s in shapes.items()}
+    return {n: s for n, s in shapes.items() if "post_attention" not in n}
 
 
 def llama(config: dict[str, Any]) -> Shapes:

@@ -16,8 +16,9 @@ from oic.importers import import_checkpoint
 pytestmark = pytest.mark.xdist_group("batch-importers")
 
 VOCAB, ROOM, BATCH = 24, 16, 3
-FAMILIES = ("gpt_neox", "gemma2", "olmo2")
-"""Heads beside each other, partial rotary positions; windows, caps, two kinds of layers; norms of q and k."""
+FAMILIES = ("gpt_neox", "gemma2", "olmo2", "opt")
+"""Heads beside each other, partial rotary positions; windows, caps, two kinds of layers; norms of q and k; positions from
+a row on."""
 
 
 class Pair:

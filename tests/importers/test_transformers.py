@@ -46,6 +46,7 @@ LLAMA3 = {
     "original_max_position_embeddings": 16,
 }
 YARN = {"rope_type": "yarn", "rope_theta": 500.0, "factor": 4.0, "original_max_position_embeddings": 16}
+PLAIN = {"rope_type": "default", "rope_theta": 30.0}
 TYPES = ["sliding_attention", "full_attention"] * 2
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -78,7 +79,26 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "smollm3": ("SmolLM3", {"no_rope_layers": [1, 1, 1, 0]}),
     "smollm3-odd": ("SmolLM3", {"no_rope_layers": [0, 1, 1, 0]}),
     "olmo2": ("Olmo2", {}),
+    "olmo3": ("Olmo3", {"sliding_window": 5, "rope_parameters": {"full_attention": YARN, "sliding_attention": PLAIN}}),
     "starcoder2": ("Starcoder2", {"sliding_window": 6}),
+    "arcee": ("Arcee", {}),
+    "ernie4_5": ("Ernie4_5", {"head_dim": 16, "use_bias": True}),
+    "exaone4": ("Exaone4", {"sliding_window": 5}),
+    "exaone4-without-window": ("Exaone4", {"sliding_window": None, "layer_types": ["full_attention"] * 4}),
+    "granite": ("Granite", {
+        "embedding_multiplier": 3.0, "attention_multiplier": 0.3, "residual_multiplier": 0.4, "logits_scaling": 2.0,
+    }),
+    "helium": ("Helium", {"head_dim": 8}),
+    "stablelm": ("StableLm", {"use_qkv_bias": True}),
+    "stablelm-parallel": ("StableLm", {"use_parallel_residual": True, "partial_rotary_factor": 0.5}),
+    "vaultgemma": ("VaultGemma", {"head_dim": 16, "sliding_window": 5, "query_pre_attn_scalar": 24}),
+    "phi": ("Phi", {}),
+    "phi-norms": ("Phi", {"qk_layernorm": True, "num_key_value_heads": 4}),
+    "opt": ("OPT", {"ffn_dim": 48, "init_std": 0.3, "word_embed_proj_dim": 32}),
+    "opt-untied": ("OPT", {
+        "ffn_dim": 48, "init_std": 0.3, "word_embed_proj_dim": 32, "enable_bias": False, "tie_word_embeddings": False,
+        "activation_function": "gelu",
+    }),
     "gpt_neox": ("GPTNeoX", {"rotary_pct": 0.5}),
     "gpt_neox-in-a-row": ("GPTNeoX", {"use_parallel_residual": False}),
     "gpt2": ("GPT2", {"n_embd": 32, "n_head": 4, "n_layer": 3, "n_positions": 64}),
@@ -110,10 +130,31 @@ SAID: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         "type": "yarn", "factor": 4.0,
     }}),
     "yarn-of-some-layers": ("Gemma3Text", {"head_dim": 16, "sliding_window": 3, "layer_types": TYPES}, {
-        "rope_parameters": {"full_attention": YARN, "sliding_attention": {"rope_type": "default", "rope_theta": 30.0}},
+        "rope_parameters": {"full_attention": YARN, "sliding_attention": PLAIN},
     }),
     "qwen2-from-a-layer": ("Qwen2", {"use_sliding_window": True, "sliding_window": 5, "max_window_layers": 2}, {
         "layer_types": None,
+    }),
+    "olmo3-legacy": ("Olmo3", {"sliding_window": 3}, {
+        **NONE, "layer_types": None, "rope_theta": 500000.0, "rope_scaling": {k: YARN[k] for k in YARN if k != "rope_theta"},
+    }),
+    "exaone4-legacy": ("Exaone4", {"sliding_window": 3}, {**NONE, "layer_types": None, "rope_theta": 50.0}),
+    "ernie4_5-nothing-said": ("Ernie4_5", {"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 128}, {
+        **NONE, "tie_word_embeddings": None, "head_dim": None, "num_key_value_heads": None, "rms_norm_eps": None,
+    }),
+    "granite-nothing-said": ("Granite", {}, {**NONE, "attention_multiplier": None, "logits_scaling": None}),
+    "helium-nothing-said": ("Helium", {"hidden_size": 128, "num_attention_heads": 1, "num_key_value_heads": 1}, {
+        **NONE, "head_dim": None, "rms_norm_eps": None,
+    }),
+    "stablelm-nothing-said": ("StableLm", {}, {**NONE, "layer_norm_eps": None}),
+    "vaultgemma-nothing-said": ("VaultGemma", {"head_dim": 256}, {
+        **NONE, "layer_types": None, "head_dim": None, "query_pre_attn_scalar": None, "attn_logit_softcapping": 50.0,
+    }),
+    "phi-legacy": ("Phi", {"num_key_value_heads": 4}, {
+        **NONE, "partial_rotary_factor": 0.5, "layer_norm_eps": None, "num_key_value_heads": None, "hidden_act": None,
+    }),
+    "opt-nothing-said": ("OPT", {"ffn_dim": 48, "word_embed_proj_dim": 32}, {
+        "word_embed_proj_dim": None, "activation_function": None, "do_layer_norm_before": None,
     }),
     "smollm3-sliding": ("SmolLM3", {"no_rope_layers": [1, 0, 1, 0], "sliding_window": 3, "use_sliding_window": True}, {
         "layer_types": None,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from oic.importers.checkpoint import Checkpoint
-from oic.importers.decoder import Matrix, Network, Norm, head
-from oic.importers.encoder_decoder import AttentionWeights, EncoderDecoder, Places, Stack
+from oic.importers.decoder import Matrix, Network, Norm, Places, head
+from oic.importers.encoder_decoder import AttentionWeights, EncoderDecoder, Stack
 
 BUFFERS = r"(^|\.)(shared\.weight|(encoder|decoder)\.(embed_tokens\.weight|version|embed_positions\._float_tensor))$"
 """Copies of the embedding, and what fairseq left."""
@@ -42,7 +42,7 @@ def read(c: Checkpoint) -> EncoderDecoder:
         encoder=_stack(c, prefix, "encoder", width), decoder=_stack(c, prefix, "decoder", width),
         before=c.family in BEFORE,
         embed_scale=math.sqrt(width) if c.flag("scale_embedding", default=False) else None,
-        head=head(c, "lm_head.weight", embed, default=True),
+        head=head(c, "lm_head", embed, default=True),
         logits_bias=c.there("final_logits_bias"),
     )  # fmt: skip
 

@@ -26,14 +26,15 @@ class Matrix:
         return Matrix(f"{name}.weight", c.there(f"{name}.bias"))
 
 
-def head(c: Checkpoint, tensor: str, embed: str, *, default: bool) -> Matrix | None:
+def head(c: Checkpoint, name: str, embed: str, *, default: bool) -> Matrix | None:
     """The matrix that gives the logits; None: the embedding, whose copy some checkpoints store too.
 
+    name      of its module
     default   the embedding is the head where the configuration says nothing
     A head that is stored and is another matrix is the head, whatever the configuration says, as in transformers 5.
     """
-    tied = c.flag("tie_word_embeddings", default=default)
-    return None if tied and (not c.model.has(tensor) or c.equal(tensor, embed)) else Matrix(tensor)
+    tied, matrix = c.flag("tie_word_embeddings", default=default), Matrix.of(c, name)
+    return None if tied and (not c.model.has(matrix.tensor) or c.equal(matrix.tensor, embed)) else matrix
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,15 @@ class Network:
     down: Matrix
     activation: str
     gate: Matrix | None = None
+
+
+@dataclass(frozen=True)
+class Places:
+    """A table of learned positions with so many rows, of which row `offset` is for the first token."""
+
+    tensor: str
+    rows: int
+    offset: int = 0
 
 
 @dataclass(frozen=True)
@@ -98,11 +108,13 @@ class Decoder:
     qkv          one matrix for q, k and v: `order` 'parts' (all of q, then k, v) or 'heads' (q, k, v of each head)
     q_norm       over each head, or over the whole projection if `norm_whole`
     before/after norms around the sublayers; None: there is none
-    parallel     both sublayers read the same input, and their results are added together
+    parallel     both sublayers read the same input, and their results are added together; normed alike where nothing is
+                 said of the network's
+    residual_scale  of what a sublayer adds
     scale        of the scores; None: 1 / √head
     by_layer     the scores of layer l are divided by l + 1 too
-    softcap      c·tanh(s / c) of the scores, final_softcap of the logits
-    positions    table of learned positions with so many rows
+    softcap      c·tanh(s / c) of the scores, final_softcap of the logits, which are divided by logits_divisor before
+    positions    that are learned
     head         None: the embedding is the head
     """
 
@@ -132,12 +144,13 @@ class Decoder:
     before_network: Norm | None = None
     after_network: Norm | None = None
     parallel: bool = False
+    residual_scale: float | None = None
     scale: float | None = None
     by_layer: bool = False
     softcap: float | None = None
     final_softcap: float | None = None
-    positions: str | None = None
-    rows: int = 0
+    logits_divisor: float | None = None
+    positions: Places | None = None
     embed_scale: float | None = None
     head: Matrix | None = None
 
@@ -148,7 +161,7 @@ class Decoder:
     @property
     def most(self) -> int | None:
         """Tokens that it has learned positions for; None: there is no table of them."""
-        return self.rows if self.positions else None
+        return None if self.positions is None else self.positions.rows - self.positions.offset
 
     def features(self) -> list[str]:
         """What it has, in words, for reports."""
@@ -159,7 +172,8 @@ class Decoder:
         }
         placed = " and ".join(place for place, found in norms.items() if any(found))
         found = [
-            f"{self.heads} heads over {self.kv_heads}" if self.kv_heads != self.heads else f"{self.heads} heads",
+            f"{self.heads} head{'s' * (self.heads > 1)}"
+            + (f" over {self.kv_heads}" if self.kv_heads != self.heads else ""),
             f"{self.final.kind} norm {placed} sublayers" + (" (1 + weight)" if self.final.plus_one else ""),
             f"{'gated ' if self.network.gate else ''}{self.activation}",
             "rope" if any(layer.rope for layer in self.layers) else "no rope",
@@ -169,6 +183,8 @@ class Decoder:
             "biases on q, k, v" if any(m and m.bias for m in (self.qkv, self.q)) else "",
             "scores divided by the layer" if self.by_layer else "",
             "parallel residual" if self.parallel else "",
+            "sublayers scaled" if self.residual_scale else "",
+            "logits divided" if self.logits_divisor else "",
             "soft caps" if self.softcap or self.final_softcap else "",
             "embedding scaled" if self.embed_scale else "",
             "tied head" if self.head is None else "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from oic.importers.checkpoint import Checkpoint
-from oic.importers.decoder import Matrix, Network, Norm
+from oic.importers.decoder import Matrix, Network, Norm, Places
 
 
 @dataclass(frozen=True)
@@ -17,15 +17,6 @@ class AttentionWeights:
     v: Matrix
     o: Matrix
     norm: Norm
-
-
-@dataclass(frozen=True)
-class Places:
-    """A table of learned positions with so many rows, of which row `offset` is for the first token."""
-
-    tensor: str
-    rows: int
-    offset: int
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from oic.diagnostics import fail, nearest
-from oic.importers import bart, gguf, gpt2, gru, llama, meta, rwkv, t5
+from oic.importers import bart, gguf, gpt2, gru, llama, meta, opt, rwkv, t5
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Decoder
 from oic.importers.encoder_decoder import EncoderDecoder
@@ -27,13 +27,11 @@ _BART = _transformer(bart.read, bart.BUFFERS, bart.SIGNS, bart.shapes, bart.ASKS
 FAMILIES = {
     "gpt2": _transformer(gpt2.read, gpt2.BUFFERS, gpt2.SIGNS, gpt2.shapes, gpt2.ASKS),
     "gpt_neox": _transformer(llama.gpt_neox, llama.NEOX_BUFFERS, llama.NEOX_SIGNS, None, llama.NEOX_ASKS),
+    "opt": _transformer(opt.read, "^$", opt.SIGNS, opt.shapes, opt.ASKS),
     meta.META: _transformer(meta.read, meta.BUFFERS, meta.SIGNS, meta.shapes, meta.ASKS),
     rwkv.RWKV: Family(rwkv.program, rwkv.SIGNS),
     gru.GRU: Family(gru.program, gru.SIGNS),
-    **dict.fromkeys(
-        ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "smollm3", "olmo2", "starcoder2"),
-        _LLAMA,
-    ),
+    **dict.fromkeys(llama.FAMILIES, _LLAMA),
     "t5": _transformer(t5.read, t5.BUFFERS, t5.SIGNS, t5.shapes, t5.ASKS),
     "mt5": _transformer(t5.read, t5.BUFFERS, (), t5.shapes, t5.ASKS),  # its names are those of t5
     "bart": _BART,

@@ -12,7 +12,7 @@ from typing import Any
 
 from oic.diagnostics import fail, nearest
 from oic.importers.checkpoint import Checkpoint
-from oic.importers.decoder import Decoder, Layer, Matrix, Network, Norm, RotaryEmbedding
+from oic.importers.decoder import Decoder, Layer, Matrix, Network, Norm, Places, RotaryEmbedding
 
 ARCHITECTURE = "general.architecture"
 BUFFERS = r"^rope_freqs\.weight$|\.attn_rot_embd$"
@@ -101,7 +101,7 @@ def read(c: Checkpoint) -> Decoder:
         kv_heads=c.size("attention.head_count_kv", default=heads), head_size=head, inner=c.size("feed_forward_length"),
         context=c.size("context_length"), layers=_layers(c, a, count, head),
         embed="token_embd.weight", embed_scale=math.sqrt(width) if a.scaled else None,
-        positions="position_embd.weight" if a.style is None else None, rows=positions[0] if positions else 0,
+        positions=None if a.style else Places("position_embd.weight", positions[0] if positions else 0),
         final=_norm(c, a, eps, "output_norm") or Norm("output_norm.weight", a.norm, eps),
         parallel=c.flag("use_parallel_residual", default=False),
         scale=c.optional("attention.scale") or ((width // heads) ** -0.5 if large else None),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oic.importers.checkpoint import Checkpoint
-from oic.importers.decoder import Decoder, Layer, Matrix, Network, Norm, head
+from oic.importers.decoder import Decoder, Layer, Matrix, Network, Norm, Places, head
 
 BUFFERS = r"\.attn\.(bias|masked_bias)$"
 SIGNS = tuple(
@@ -59,7 +59,7 @@ def read(c: Checkpoint) -> Decoder:
         family="gpt2", vocab=c.size("vocab_size"), width=width, heads=heads, kv_heads=heads,
         head_size=width // heads, inner=c.size("n_inner", default=4 * width), context=positions,
         layers=(Layer(),) * c.layers(*LAYERS),
-        embed=_table(c, "wte"), positions=_table(c, "wpe"), rows=positions,
+        embed=_table(c, "wte"), positions=Places(_table(c, "wpe"), positions),
         qkv=matrix("attn.c_attn"), o=matrix("attn.c_proj"), network=Network(
             matrix("mlp.c_fc"), matrix("mlp.c_proj"),
             c.text("activation_function", default="gelu" if plain else "gelu_new"),
@@ -67,5 +67,5 @@ def read(c: Checkpoint) -> Decoder:
         before_attention=norm(layer + "ln_1"), before_network=norm(layer + "ln_2"), final=norm(prefix + "ln_f"),
         scale=None if c.flag("scale_attn_weights", default=True) else 1.0,
         by_layer=c.flag("scale_attn_by_inverse_layer_idx", default=False),
-        head=head(c, "lm_head.weight", _table(c, "wte"), default=by_columns or not c.model.has("lm_head.weight")),
+        head=head(c, "lm_head", _table(c, "wte"), default=by_columns or not c.model.has("lm_head.weight")),
     )  # fmt: skip

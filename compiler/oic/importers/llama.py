@@ -12,32 +12,50 @@ from oic.importers.decoder import Decoder, Layer, Matrix, Network, Norm, RotaryE
 BUFFERS = r"rotary_emb\.inv_freq$"
 SIGNS = (("model.layers.0.self_attn.q_proj.weight",), ("layers.0.self_attn.q_proj.weight",))
 HEADS = ("num_attention_heads", "n_heads")
-ASKS = (HEADS, ("rms_norm_eps", "norm_epsilon"), ("rope_theta", "rope_parameters.rope_theta"))
+EPS = ("rms_norm_eps", "norm_epsilon", "layer_norm_eps")
+ASKS = (HEADS, EPS, ("rope_theta", "rope_parameters.rope_theta"))
 NEOX_BUFFERS = rf"{BUFFERS}|\.attention\.(bias|masked_bias)$"
 NEOX_SIGNS = (("gpt_neox.layers.0.attention.query_key_value.weight",),)
 NEOX_ASKS = (HEADS, ("rotary_pct",), ("use_parallel_residual",))
-PLUS_ONE = {"gemma", "gemma2", "gemma3_text"}
+FAMILIES = (
+    "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "vaultgemma", "smollm3", "olmo2", "olmo3",
+    "starcoder2", "arcee", "ernie4_5", "exaone4", "granite", "helium", "stablelm", "phi",
+)  # fmt: skip
+PLUS_ONE = {"gemma", "gemma2", "gemma3_text", "vaultgemma"}
 """Families whose norms multiply by 1 + weight, and whose embedding is scaled by √width."""
+INTERLEAVED = {"ernie4_5", "helium"}
+"""Families whose rotary positions turn adjacent pairs."""
 NOT_SET = {"gemma": {"hidden_activation"}}
 """Keys whose null means the family's default."""
 
+_GEMMA2 = {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "sliding_window": 4096,
+           "query_pre_attn_scalar": 256, "hidden_activation": "gelu_pytorch_tanh", "head_dim": 256}  # fmt: skip
 DEFAULTS: dict[str, dict[str, Any]] = {
     "mistral": {"sliding_window": 4096, "num_key_value_heads": 8},
     "qwen2": {"use_sliding_window": False, "sliding_window": 4096, "max_window_layers": 28},
     "qwen3": {"use_sliding_window": False, "sliding_window": 4096, "max_window_layers": 28, "head_dim": 128},
     "gemma": {"hidden_activation": "gelu_pytorch_tanh", "head_dim": 256},
-    "gemma2": {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "sliding_window": 4096,
-               "query_pre_attn_scalar": 256, "hidden_activation": "gelu_pytorch_tanh", "head_dim": 256},
+    "gemma2": _GEMMA2,
+    "vaultgemma": _GEMMA2,
     "gemma3_text": {"sliding_window": 4096, "query_pre_attn_scalar": 256, "rope_local_base_freq": 10000.0,
                     "rope_theta": 1000000.0, "hidden_activation": "gelu_pytorch_tanh", "head_dim": 256},
     "starcoder2": {"norm_epsilon": 1e-5, "hidden_act": "gelu_pytorch_tanh"},
     "smollm3": {"rope_theta": 2000000.0, "no_rope_layer_interval": 4, "use_sliding_window": False},
     "olmo2": {"rms_norm_eps": 1e-5},
+    "olmo3": {"rms_norm_eps": 1e-5, "rope_theta": 500000.0, "sliding_window": 4096, "sliding_window_pattern": 4},
+    "arcee": {"rms_norm_eps": 1e-5, "hidden_act": "relu2"},
+    "ernie4_5": {"rms_norm_eps": 1e-5, "rope_theta": 500000.0, "head_dim": 128, "num_key_value_heads": 2},
+    "exaone4": {"rms_norm_eps": 1e-5, "sliding_window": 4096, "sliding_window_pattern": 4},
+    "granite": {"attention_multiplier": 1.0},
+    "helium": {"rms_norm_eps": 1e-8, "rope_theta": 100000.0, "head_dim": 128},
+    "stablelm": {"layer_norm_eps": 1e-5, "partial_rotary_factor": 0.25},
+    "phi": {"layer_norm_eps": 1e-5, "partial_rotary_factor": 0.5, "hidden_act": "gelu_new",
+            "use_parallel_residual": True},
     "gpt_neox": {"rotary_pct": 0.25, "hidden_act": "gelu", "use_parallel_residual": True, "layer_norm_eps": 1e-5},
 }  # fmt: skip
 """What a family's configuration means where it says nothing, as far as it differs from Llama's."""
 
-TIED = {"gemma", "gemma2", "gemma3_text", "smollm3", "starcoder2"}
+TIED = {"gemma", "gemma2", "gemma3_text", "vaultgemma", "smollm3", "starcoder2", "ernie4_5"}
 """Families whose head is the embedding where the configuration says nothing."""
 
 ROPE_TYPES = ("default", "linear", "llama3", "yarn")
@@ -50,7 +68,7 @@ def shapes(c: Checkpoint) -> None:
     embed, q, k = (c.shape(name) for name in (
         prefix + "embed_tokens.weight", layer + "self_attn.q_proj.weight", layer + "self_attn.k_proj.weight"
     ))  # fmt: skip
-    inner = c.shape(layer + "mlp.up_proj.weight") or c.shape(layer + "mlp.c_fc.weight")
+    inner = c.shape(f"{layer}mlp.{_first(c, layer + 'mlp.', 'up_proj', 'c_fc', 'fc1')}.weight")
     if len(embed) == len(inner) == len(q) == len(k) == 2:
         c.fill(vocab_size=embed[0], hidden_size=embed[1], intermediate_size=inner[0])
         c.fill(num_hidden_layers=c.count(layer + "self_attn.q_proj.weight"))
@@ -75,40 +93,51 @@ def read(c: Checkpoint) -> Decoder:
         if not c.present(name + ".weight"):
             return None
         bias = c.there(name + ".bias")
-        kind = "layer" if bias or not (c.has("rms_norm_eps") or not c.has("norm_epsilon")) else "rms"
-        eps = c.positive("rms_norm_eps", "norm_epsilon", default=1e-6)
-        return Norm(name + ".weight", kind, eps, bias, plus_one=c.family in PLUS_ONE)
+        kind = "layer" if bias or not (c.has(EPS[0]) or not any(map(c.has, EPS))) else "rms"
+        return Norm(name + ".weight", kind, c.positive(*EPS, default=1e-6), bias, plus_one=c.family in PLUS_ONE)
 
-    final = norm(prefix + "norm")
+    def matrix(place: str, *names: str) -> Matrix:
+        return Matrix.of(c, place + _first(c, place, *names))
+
+    def factor(key: str) -> float | None:
+        return c.optional(key) if c.optional(key) != 1 else None
+
+    final = norm(prefix + _first(c, prefix, "norm", "final_layernorm"))
     both = c.present(layer + "pre_feedforward_layernorm.weight")  # norms around both sublayers
     after = both or not c.present(layer + "input_layernorm.weight")
-    q, k, v, o = (Matrix.of(c, f"{attention}{name}_proj") for name in "qkvo")
-    q_norm, k_norm = norm(attention + "q_norm"), norm(attention + "k_norm")
+    q, k, v = (Matrix.of(c, f"{attention}{name}_proj") for name in "qkv")
+    q_norm, k_norm = (norm(attention + _first(c, attention, f"{n}_norm", f"{n}_layernorm")) for n in "qk")
     gated = c.present(network + "gate_proj.weight")
-    up, down = ("up_proj", "down_proj") if gated or c.present(network + "up_proj.weight") else ("c_fc", "c_proj")
     scalar = "query_pre_attn_scalar"
     return Decoder(
         family=c.family, vocab=c.size("vocab_size"), width=width, heads=heads,
         kv_heads=c.size("num_key_value_heads", default=heads), head_size=size, inner=c.size("intermediate_size"),
         context=c.size("max_position_embeddings", default=2048), layers=layers(c, count, size),
         embed=prefix + "embed_tokens.weight",
-        embed_scale=math.sqrt(width) if c.family in PLUS_ONE else None,
-        q=q, k=k, v=v, o=o, q_norm=q_norm, k_norm=k_norm,
+        embed_scale=math.sqrt(width) if c.family in PLUS_ONE else factor("embedding_multiplier"),
+        q=q, k=k, v=v, o=matrix(attention, "o_proj", "dense"), q_norm=q_norm, k_norm=k_norm,
         norm_whole=q_norm is not None and c.shape(q_norm.tensor) != (size,),
         network=Network(
-            Matrix.of(c, network + up), Matrix.of(c, network + down), _activation(c),
+            matrix(network, "up_proj", "c_fc", "fc1"), matrix(network, "down_proj", "c_proj", "fc2"), _activation(c),
             gate=Matrix.of(c, network + "gate_proj") if gated else None,
         ),
+        parallel=c.flag("use_parallel_residual", default=False), residual_scale=factor("residual_multiplier"),
         before_attention=norm(layer + "input_layernorm"),
         after_attention=norm(layer + "post_attention_layernorm") if after else None,
         before_network=norm(layer + ("pre_feedforward_layernorm" if both else "post_attention_layernorm"))
         if both or not after else None,
         after_network=norm(layer + "post_feedforward_layernorm") if after else None,
         final=final or Norm(prefix + "norm.weight", "rms", 1e-6),
-        scale=c.positive(scalar) ** -0.5 if c.has(scalar) else None,
+        scale=c.positive(scalar) ** -0.5 if c.has(scalar) else c.optional("attention_multiplier"),
+        logits_divisor=factor("logits_scaling"),
         softcap=c.optional("attn_logit_softcapping"), final_softcap=c.optional("final_logit_softcapping"),
-        head=head(c, "lm_head.weight", prefix + "embed_tokens.weight", default=c.family in TIED),
+        head=head(c, "lm_head", prefix + "embed_tokens.weight", default=c.family in TIED),
     )  # fmt: skip
+
+
+def _first(c: Checkpoint, place: str, *names: str) -> str:
+    """The first of several names of a module that has weights there; the first one if none has."""
+    return next((name for name in names if c.present(f"{place}{name}.weight")), names[0])
 
 
 def _activation(c: Checkpoint) -> str:
@@ -139,7 +168,7 @@ def gpt_neox(c: Checkpoint) -> Decoder:
                         c.text("hidden_act")),
         before_attention=norm(layer + "input_layernorm"), before_network=norm(layer + "post_attention_layernorm"),
         parallel=c.flag("use_parallel_residual", default=True), final=norm(prefix + "final_layer_norm"),
-        head=head(c, "embed_out.weight", prefix + "embed_in.weight", default=False),
+        head=head(c, "embed_out", prefix + "embed_in.weight", default=False),
     )  # fmt: skip
 
 
@@ -152,8 +181,10 @@ def layers(c: Checkpoint, count: int, size: int) -> tuple[Layer, ...]:
     rotary = c.items("no_rope_layers", count) or [(i + 1) % every != 0 for i in range(count)]
     sliding = _sliding(c, rotary)
     window = c.size("sliding_window") if any(sliding) else None
-    everywhere = rope(c, size, "full_attention")
-    near = rope(c, size, "sliding_attention")
+    if c.family == "exaone4" and c.has("sliding_window"):
+        rotary = sliding
+    style = "interleaved" if c.family in INTERLEAVED else "half"
+    everywhere, near = (replace(rope(c, size, kind), style=style) for kind in ("full_attention", "sliding_attention"))
     return tuple(
         Layer(window if slides else None, (near if slides else everywhere) if turned else None)
         for slides, turned in zip(sliding, rotary)
@@ -172,7 +203,7 @@ def _sliding(c: Checkpoint, rotary: list[Any]) -> list[bool]:
         return [False] * count
     if c.family == "smollm3":
         return [not turned for turned in rotary]
-    period = {"gemma2": 2, "gemma3_text": 6}.get(c.family)
+    period = {"gemma2": 2, "vaultgemma": 2, "gemma3_text": 6}.get(c.family)
     if c.has("sliding_window_pattern") and c.family != "gemma2":
         period = c.size("sliding_window_pattern")
     if period is not None:
@@ -184,8 +215,9 @@ def rope(c: Checkpoint, size: int, kind: str) -> RotaryEmbedding:
     """Rotary positions of full or sliding layers; `OicError` `import-unsupported` for a scaling that is not known."""
     own = any(c.has(f"rope_parameters.{kind}.{key}") for key in ("rope_theta", "rope_type"))
     table = f"rope_parameters.{kind}." if own else "rope_parameters."
-    if any(key.startswith("rope_scaling.") and c.has(key) for key in c.config):  # first, as in transformers
-        table = "rope_scaling."
+    of_some = c.family == "olmo3" and kind == "sliding_attention"  # whose rotary positions are never scaled
+    if not of_some and any(key.startswith("rope_scaling.") and c.has(key) for key in c.config):
+        table = "rope_scaling."  # first, as in transformers
     local = kind == "sliding_attention" and c.has("rope_local_base_freq") and not c.has(table + "rope_theta")
     base = c.positive("rope_local_base_freq") if local else c.positive(
         table + "rope_theta", "rope_theta", "rotary_emb_base", default=10000.0

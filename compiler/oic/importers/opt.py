@@ -1,0 +1,52 @@
+"""OPT: learned positions from row 2 on, layer norms before the sublayers, biases everywhere."""
+
+from __future__ import annotations
+
+from oic.importers.checkpoint import Checkpoint
+from oic.importers.decoder import Decoder, Layer, Matrix, Network, Norm, Places, head
+
+SIGNS = tuple((f"{prefix}decoder.layers.0.self_attn_layer_norm.weight",) for prefix in ("model.", ""))
+ASKS = (("num_attention_heads",),)
+FIRST = 2
+"""The row of the first position: those before it were for padding."""
+EPS = 1e-5
+
+
+def _prefix(c: Checkpoint) -> str:
+    return c.prefix("model.decoder.", "decoder.", probe="embed_tokens.weight")
+
+
+def shapes(c: Checkpoint) -> None:
+    """All sizes but the number of heads."""
+    prefix = _prefix(c)
+    first = f"{prefix}layers.{{l}}.fc1.weight"
+    embed, places = (c.shape(f"{prefix}embed_{name}.weight") for name in ("tokens", "positions"))
+    inner = c.shape(first)
+    if len(embed) == len(places) == len(inner) == 2:
+        c.fill(vocab_size=embed[0], hidden_size=places[1], word_embed_proj_dim=embed[1], ffn_dim=inner[0])
+        c.fill(max_position_embeddings=max(0, places[0] - FIRST), num_hidden_layers=c.count(first))
+
+
+def read(c: Checkpoint) -> Decoder:
+    """Source: `opt` in Hugging Face's transformers."""
+    c.require("do_layer_norm_before", c.flag("do_layer_norm_before", default=True), True)
+    width, heads, context = c.size("hidden_size"), c.size("num_attention_heads"), c.size("max_position_embeddings")
+    c.require("word_embed_proj_dim", c.size("word_embed_proj_dim", default=width), width)
+    c.demand(width % heads == 0, "num_attention_heads", heads, f"a divisor of 'hidden_size', {width}")
+    prefix = _prefix(c)
+    layer, embed = prefix + "layers.{l}.", f"{prefix}embed_tokens.weight"
+
+    def norm(name: str) -> Norm:
+        return Norm(f"{name}.weight", "layer", EPS, f"{name}.bias")
+
+    q, k, v, o = (Matrix.of(c, f"{layer}self_attn.{name}_proj") for name in ("q", "k", "v", "out"))
+    return Decoder(
+        family="opt", vocab=c.size("vocab_size"), width=width, heads=heads, kv_heads=heads, head_size=width // heads,
+        inner=c.size("ffn_dim"), context=context, layers=(Layer(),) * c.layers("num_hidden_layers"), embed=embed,
+        positions=Places(f"{prefix}embed_positions.weight", context + FIRST, FIRST), q=q, k=k, v=v, o=o,
+        network=Network(
+            Matrix.of(c, f"{layer}fc1"), Matrix.of(c, f"{layer}fc2"), c.text("activation_function", default="relu")
+        ),
+        before_attention=norm(f"{layer}self_attn_layer_norm"), before_network=norm(f"{layer}final_layer_norm"),
+        final=norm(f"{prefix}final_layer_norm"), head=head(c, "lm_head", embed, default=True),
+    )  # fmt: skip
