@@ -80,6 +80,14 @@ def test_stops(generator: oic.Generator) -> None:
     assert stop.reason == "stop"
 
 
+@pytest.mark.parametrize("said", ["2", 2.0, True, [3, "2"]])
+def test_ends_that_are_no_ids_are_refused_by_name(source: Path, said: object, tmp_path: Path) -> None:
+    shutil.copytree(source, tmp_path / "in")
+    (tmp_path / "in" / "generation_config.json").write_text(json.dumps({"eos_token_id": said}))
+    with pytest.raises(oic.OicError, match="'eos_token_id' is .*, and should be a token id, or a list of them"):
+        oic.Generator(tmp_path / "in")
+
+
 def test_sampling_depends_on_its_seed_alone(generator: oic.Generator) -> None:
     hot = [oic.Sampling(temperature=3.0, seed=s) for s in (1, 1, 2)]
     found = [ids(generator, [1, 2], 12, sampling=s) for s in hot]

@@ -124,9 +124,9 @@ class EncoderDecoderFeed(DecoderFeed):
         size = entry.inputs[self._name].shape[-1]
         self._most = size if isinstance(size, int) else min(entry.maxima.values())
         vocab = face.variables["logits"].shape[-1]
-        starts = [key for key in STARTS if token_ids(settings.get(key))][:1]
+        starts = [key for key in STARTS if token_ids(settings, key)][:1]
         self._begin = next((_token(settings, key, vocab) for key in starts), None)
-        self.forced = [_token(settings, key, vocab) for key in [FORCED] if token_ids(settings.get(key))]
+        self.forced = [_token(settings, key, vocab) for key in [FORCED] if token_ids(settings, key)]
 
     def start(self, session: Executor, ids: Sequence[int]) -> list[int]:
         if self._begin is None:
@@ -150,15 +150,18 @@ def kind_of(blocks: Iterable[str]) -> type[DecoderFeed]:
     return EncoderDecoderFeed if ENCODE in blocks else DecoderFeed
 
 
-def token_ids(value: Any) -> list[int]:
-    """Token ids of a configuration: one, several or none."""
-    found = value if isinstance(value, list) else [value]
-    return [v for v in found if isinstance(v, int) and not isinstance(v, bool)]
+def token_ids(settings: Mapping[str, Any], key: str) -> list[int]:
+    """Token ids of a configuration: one, several or none; `OicError` `import-config` for what is no id."""
+    value = settings.get(key)
+    found = value if isinstance(value, list) else [] if value is None else [value]
+    if not all(isinstance(v, int) and not isinstance(v, bool) for v in found):
+        raise fail("import-config", f"'{key}' is {value!r}, and should be a token id, or a list of them")
+    return found
 
 
 def _token(settings: Mapping[str, Any], key: str, vocab: Any) -> int:
     """The token that a key names; `OicError` `import-config` where the model has none of that id."""
-    token = token_ids(settings[key])[0]
+    token = token_ids(settings, key)[0]
     if not 0 <= token < vocab:
         raise fail("import-config", f"'{key}' is {token}, and ids are 0 to {vocab - 1}")
     return token

@@ -125,7 +125,7 @@ class Generator:
             graph, model, sizes=sizes, target=self.target, threads=self.threads, weights=self.weights
         ).build()
         self._first = self._built.make_executor()
-        self.stops = token_ids(self._told.get("eos_token_id"))
+        self.stops = token_ids(self._told, "eos_token_id")
         self._kind = kind(self._first.interface, self._told, self.source)
 
     @property
@@ -157,7 +157,7 @@ class Generator:
     def tokenizer(self) -> Tokenizer:
         """What turns texts into ids, from the checkpoint's folder; `OicError` `tokenizer` where there is none."""
         if self._tokenizer is None:
-            begin = next(iter(token_ids(self._told.get("bos_token_id"))), None)
+            begin = next(iter(token_ids(self._told, "bos_token_id")), None)
             found = (tokenizer_of(home, begin) for home in self._homes)
             self._tokenizer = next((t for t in found if t), None) or described(self._told)
         if self._tokenizer is None:
