@@ -76,9 +76,9 @@ class Checkpoint:
     def number(self, *keys: str, default: float | None = None) -> float:
         """The value of the first of the keys that is there; `OicError` `import-config` if it is no finite f64."""
         value = self._first(keys, default)
-        self._demand(isinstance(value, int | float) and not isinstance(value, bool), keys, value, "a number")
+        self._should(isinstance(value, int | float) and not isinstance(value, bool), keys, value, "a number")
         # JSON has infinities, NaN, and integers beyond all floats.
-        self._demand(abs(value) <= sys.float_info.max, keys, value, "a finite number of 64 bits")
+        self._should(abs(value) <= sys.float_info.max, keys, value, "a finite number of 64 bits")
         return value
 
     def optional(self, key: str) -> float | None:
@@ -88,33 +88,33 @@ class Checkpoint:
     def positive(self, *keys: str, default: float | None = None) -> float:
         """A number above 0, likewise."""
         value = self.number(*keys, default=default)
-        self._demand(value > 0, keys, value, "above 0")
+        self._should(value > 0, keys, value, "above 0")
         return value
 
     def layers(self, *keys: str, most: int | None = None) -> int:
         """A number of layers, likewise; not more than `most`, or than there are tensors."""
         value, known = self.size(*keys), len(self.model.names()) if most is None else most
-        self._demand(value <= known, keys, value, f"at most {known}, by the weights that are there")
+        self._should(value <= known, keys, value, f"at most {known}, by the weights that are there")
         return value
 
     def size(self, *keys: str, default: int | None = None) -> int:
         """A positive integer, likewise."""
         value = self._first(keys, default)
         whole = isinstance(value, int) and not isinstance(value, bool)
-        self._demand(whole and value >= 1, keys, value, "a positive integer")
-        self._demand(value <= i64.high, keys, value, "an integer of 64 bits")
+        self._should(whole and value >= 1, keys, value, "a positive integer")
+        self._should(value <= i64.high, keys, value, "an integer of 64 bits")
         return value
 
     def flag(self, *keys: str, default: bool) -> bool:
         """A bool, likewise; a default is no assumption, because features are off where nothing says."""
         value = next((self.value(key) for key in keys if self.has(key)), default)
-        self._demand(isinstance(value, bool), keys, value, "true or false")
+        self._should(isinstance(value, bool), keys, value, "true or false")
         return value
 
     def text(self, *keys: str, default: str | None = None) -> str:
         """A text, likewise."""
         value = self._first(keys, default)
-        self._demand(isinstance(value, str), keys, value, "a text")
+        self._should(isinstance(value, str), keys, value, "a text")
         return value
 
     def items(self, key: str, count: int) -> list[Any] | None:
@@ -123,7 +123,7 @@ class Checkpoint:
             return None
         value = self.value(key)
         listed = isinstance(value, list) and len(value) >= count
-        self._demand(listed, (key,), value, f"a list of {count} items, one a layer")
+        self._should(listed, (key,), value, f"a list of {count} items, one a layer")
         return value[:count]
 
     def _first(self, keys: tuple[str, ...], default: Any) -> Any:
@@ -134,7 +134,7 @@ class Checkpoint:
             self.assumed[next((key for key in keys if "." not in key), keys[0])] = default
         return default
 
-    def _demand(self, holds: bool, keys: tuple[str, ...], value: Any, wanted: str) -> None:
+    def _should(self, holds: bool, keys: tuple[str, ...], value: Any, wanted: str) -> None:
         """Refuse a value that is not what is wanted."""
         key = next(filter(self.has, keys), keys[0])
         if not holds and value is None:
