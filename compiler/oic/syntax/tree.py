@@ -238,6 +238,8 @@ class Dep(SourceStatement):
 
 
 class HandOver(SourceStatement):
+    """Variables that pass from an entry to its consumers: a `yield`, or the `await` of one that takes them."""
+
     names: tuple[Name, ...]
 
     @property
@@ -254,12 +256,16 @@ class Await(HandOver):
 
 
 class CacheRead(SourceStatement):
+    """`cache.read K[i] >> x;`"""
+
     source: Access
     target: Access
     word = "cache.read"
 
 
 class CacheWrite(SourceStatement):
+    """`cache.write x >> K[i];`"""
+
     source: Access
     target: Access
     word = "cache.write"
@@ -278,6 +284,8 @@ class CacheStep(SourceStatement):
 
 
 class CacheReset(SourceStatement):
+    """`cache.reset K[i];`"""
+
     target: Access
     word = "cache.reset"
 
