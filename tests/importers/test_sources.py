@@ -242,6 +242,12 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     run = CliRunner().invoke(main, ["import", str(source), "-o", str(tmp_path / "out"), "--set", "n_head=2"])
     assert run.exit_code == 0, run.output
     assert 'taken as usual (--set changes it): layer_norm_epsilon=1e-05, activation_function="gelu_new"' in run.output
+    folder = str(tmp_path / "out")
+    run = CliRunner().invoke(main, ["check", folder])
+    assert run.exit_code == 0, run.output
+    assert run.output == CliRunner().invoke(main, ["check", f"{folder}/graph.oi", "--model", f"{folder}/model.json"]).output
+    run = CliRunner().invoke(main, ["check", str(tmp_path)])
+    assert run.exit_code == 1 and "graph.oi cannot be read" in run.output
     run = CliRunner().invoke(main, ["generate", str(source), "--set", "n_head=2", "--ids", "1,2", "-n", "2", "--json"])
     assert run.exit_code == 0 and len(json.loads(run.output)["ids"]) == 2
     run = CliRunner().invoke(main, ["import", str(source), "-o", str(tmp_path / "out"), "--set", "n_head"])

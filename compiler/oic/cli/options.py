@@ -224,11 +224,18 @@ def load(
     graph: str, model: str | None, sizes: dict[str, int], capacity: dict[str, int], fetch: str | None,
     target: str | None = None, numerics: str | None = None, dispatch: str = "", no_reuse: bool = False, **more: Any,
 ) -> Program:  # fmt: skip
-    """Parse, check and lower a graph; for a target, if one is named.  Raises OicError."""
+    """Parse, check and lower a graph; for a target, if one is named.  Raises OicError.
+
+    graph   a file, or a folder that `oic import` wrote, whose model it is where no other is given
+    """
     from oic.check.source import parse_file
     from oic.driver import Settings, compile_graph
     from oic.model import Model
 
+    if os.path.isdir(graph):
+        from oic.importers.folder import GRAPH, MODEL
+
+        graph, model = os.path.join(graph, GRAPH), model or os.path.join(graph, MODEL)
     wanted = [n.strip() for n in fetch.split(",") if n.strip()] if fetch is not None else None
     if target is not None:
         from oic.precompute import in_c
