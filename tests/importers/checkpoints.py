@@ -25,6 +25,7 @@ GPT2 = {"vocab_size": 24, "n_embd": 16, "n_head": 4, "n_layer": 2, "n_positions"
 
 FAMILIES: dict[str, dict[str, Any]] = {
     "gpt2": {},
+    "gpt_neo": {"window_size": 5, "attention_layers": ["global", "local"]},
     "gpt_neox": {"rotary_pct": 0.5},
     "llama": {"tie_word_embeddings": False},
     "mistral": {"sliding_window": 5},
@@ -51,7 +52,7 @@ def checkpoint(folder: Path, family: str, seed: int = 0, **settings: Any) -> Pat
     rng = np.random.default_rng(seed)
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(config))
-    shapes = {"gpt2": gpt2, "gpt_neox": gpt_neox, "opt": opt, "phi": phi}.get(family, llama)(config)
+    shapes = {"gpt2": gpt2, "gpt_neo": gpt_neo, "gpt_neox": gpt_neox, "opt": opt, "phi": phi}.get(family, llama)(config)
     tensors = {n: ("F32", _random(rng, shape).astype(np.float32)) for n, shape in shapes.items()}
     write_safetensors(folder / "model.safetensors", tensors)
     return folder
@@ -77,6 +78,19 @@ def gpt2(config: dict[str, Any]) -> Shapes:
     whole = {"wte.weight": (config["vocab_size"], width), "wpe.weight": (config["n_positions"], width)}
     whole |= {"ln_f.weight": (width,), "ln_f.bias": (width,)}
     return whole | {f"h.{i}.{n}": s for i in range(config["n_layer"]) for n, s in layer.items()}
+
+
+def gpt_neo(config: dict[str, Any]) -> Shapes:
+    """The tensors of `gpt_neo`, whose head is the embedding."""
+    width, inner = config["hidden_size"], config["intermediate_size"]
+    layer: Shapes = {f"attn.attention.{n}_proj.weight": (width, width) for n in ("q", "k", "v", "out")}
+    layer |= {"attn.attention.out_proj.bias": (width,), "mlp.c_fc.weight": (inner, width), "mlp.c_fc.bias": (inner,)}
+    layer |= {"mlp.c_proj.weight": (width, inner), "mlp.c_proj.bias": (width,)}
+    layer |= {f"{n}.{end}": (width,) for n in ("ln_1", "ln_2") for end in ("weight", "bias")}
+    whole: Shapes = {"wte.weight": (config["vocab_size"], width), "wpe.weight": (config["max_position_embeddings"], width)}
+    whole |= {"ln_f.weight": (width,), "ln_f.bias": (width,)}
+    whole |= {f"h.{i}.{n}": s for i in range(config["num_hidden_layers"]) for n, s in layer.items()}
+    return {f"transformer.{n}": s for n, s in whole.items()}
 
 
 def gpt_neox(config: dict[str, Any]) -> Shapes:

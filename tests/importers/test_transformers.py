@@ -99,6 +99,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         "ffn_dim": 48, "init_std": 0.3, "word_embed_proj_dim": 32, "enable_bias": False, "tie_word_embeddings": False,
         "activation_function": "gelu",
     }),
+    "gpt_neo": ("GPTNeo", {"window_size": 5, "attention_types": [[["global", "local"], 2]]}),
     "gpt_neox": ("GPTNeoX", {"rotary_pct": 0.5}),
     "gpt_neox-in-a-row": ("GPTNeoX", {"use_parallel_residual": False}),
     "gpt2": ("GPT2", {"n_embd": 32, "n_head": 4, "n_layer": 3, "n_positions": 64}),
@@ -155,6 +156,13 @@ SAID: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     }),
     "opt-nothing-said": ("OPT", {"ffn_dim": 48, "word_embed_proj_dim": 32}, {
         "word_embed_proj_dim": None, "activation_function": None, "do_layer_norm_before": None,
+    }),
+    "gpt_neo-by-types": ("GPTNeo", {
+        "window_size": 3, "attention_types": [[["local"], 1], [["global", "local", "local"], 1]],
+    }, {"attention_layers": None}),
+    "gpt_neo-nothing-said": ("GPTNeo", {"attention_types": [[["global", "local"], 2]], "intermediate_size": 128}, {
+        "attention_layers": None, "attention_types": [[["global", "local"], 2]], "intermediate_size": None,
+        "window_size": None, "activation_function": None, "layer_norm_epsilon": None,
     }),
     "smollm3-sliding": ("SmolLM3", {"no_rope_layers": [1, 0, 1, 0], "sliding_window": 3, "use_sliding_window": True}, {
         "layer_types": None,

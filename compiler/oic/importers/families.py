@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from oic.diagnostics import fail, nearest
-from oic.importers import bart, gguf, gpt2, gru, llama, meta, opt, rwkv, t5
+from oic.importers import bart, gguf, gpt2, gpt_neo, gru, llama, meta, opt, rwkv, t5
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Decoder
 from oic.importers.encoder_decoder import EncoderDecoder
@@ -26,6 +26,7 @@ _LLAMA = _transformer(llama.read, llama.BUFFERS, llama.SIGNS, llama.shapes, llam
 _BART = _transformer(bart.read, bart.BUFFERS, bart.SIGNS, bart.shapes, bart.ASKS)
 FAMILIES = {
     "gpt2": _transformer(gpt2.read, gpt2.BUFFERS, gpt2.SIGNS, gpt2.shapes, gpt2.ASKS),
+    "gpt_neo": _transformer(gpt_neo.read, gpt_neo.BUFFERS, gpt_neo.SIGNS, gpt_neo.shapes, gpt_neo.ASKS),
     "gpt_neox": _transformer(llama.gpt_neox, llama.NEOX_BUFFERS, llama.NEOX_SIGNS, None, llama.NEOX_ASKS),
     "opt": _transformer(opt.read, "^$", opt.SIGNS, opt.shapes, opt.ASKS),
     meta.META: _transformer(meta.read, meta.BUFFERS, meta.SIGNS, meta.shapes, meta.ASKS),

@@ -1,0 +1,67 @@
+"""GPT-Neo: learned positions, a window in every other layer, scores that are not scaled; matrices are [out, in]."""
+
+from __future__ import annotations
+
+from oic.importers.checkpoint import Checkpoint
+from oic.importers.decoder import Decoder, Layer, Matrix, Network, Norm, Places, head
+
+BUFFERS = r"\.attn\.attention\.(bias|masked_bias)$"
+SIGNS = tuple((f"{prefix}h.0.attn.attention.q_proj.weight",) for prefix in ("transformer.", ""))
+ASKS = (("num_heads", "num_attention_heads"),)
+LAYERS = ("num_layers", "num_hidden_layers")
+TYPES = "attention_types"
+
+
+def _prefix(c: Checkpoint) -> str:
+    return c.prefix("transformer.", "", probe="wte.weight")
+
+
+def shapes(c: Checkpoint) -> None:
+    """All sizes but the number of heads."""
+    prefix = _prefix(c)
+    tokens, places, inner = (c.shape(f"{prefix}{n}.weight") for n in ("wte", "wpe", "h.{l}.mlp.c_fc"))
+    if len(tokens) == len(places) == len(inner) == 2:
+        c.fill(vocab_size=tokens[0], hidden_size=tokens[1], intermediate_size=inner[0])
+        c.fill(max_position_embeddings=places[0])
+        c.fill_first(LAYERS, c.count(f"{prefix}h.{{l}}.ln_1.weight"))
+
+
+def read(c: Checkpoint) -> Decoder:
+    """Source: `gpt_neo` in Hugging Face's transformers."""
+    width, heads, places = c.size("hidden_size"), c.size(*ASKS[0]), c.size("max_position_embeddings", default=2048)
+    c.demand(width % heads == 0, ASKS[0][0], heads, f"a divisor of 'hidden_size', {width}")
+    prefix, eps = _prefix(c), c.number("layer_norm_epsilon", default=1e-5)
+    layer, embed = prefix + "h.{l}.", f"{prefix}wte.weight"
+
+    def norm(name: str) -> Norm:
+        return Norm(f"{name}.weight", "layer", eps, f"{name}.bias")
+
+    q, k, v, o = (Matrix.of(c, f"{layer}attn.attention.{n}_proj") for n in ("q", "k", "v", "out"))
+    return Decoder(
+        family="gpt_neo", vocab=c.size("vocab_size"), width=width, heads=heads, kv_heads=heads,
+        head_size=width // heads, inner=c.size("intermediate_size", default=4 * width), context=places,
+        layers=_layers(c, c.layers(*LAYERS)), embed=embed, positions=Places(f"{prefix}wpe.weight", places),
+        q=q, k=k, v=v, o=o, scale=1.0, network=Network(
+            Matrix.of(c, f"{layer}mlp.c_fc"), Matrix.of(c, f"{layer}mlp.c_proj"),
+            c.text("activation_function", default="gelu_new"),
+        ),
+        before_attention=norm(f"{layer}ln_1"), before_network=norm(f"{layer}ln_2"), final=norm(f"{prefix}ln_f"),
+        head=head(c, "lm_head", embed, default=True),
+    )  # fmt: skip
+
+
+def _layers(c: Checkpoint, count: int) -> tuple[Layer, ...]:
+    """Windows of each layer: kinds that are listed, or lists of them with how often each is repeated."""
+    kinds = c.items("attention_layers", count)
+    if kinds is None:
+        kinds = []
+        for part in (f"{TYPES}.{i}" for i in range(count) if c.has(f"{TYPES}.{i}.1")):
+            listed = c.value(f"{part}.0")
+            c.demand(isinstance(listed, list), TYPES, listed, "lists of kinds, each with how often it is repeated")
+            kinds += listed * min(c.size(f"{part}.1"), count)
+        kinds = kinds or ["global", "local"] * count
+        c.demand(len(kinds) >= count, TYPES, kinds, f"a kind for each of {count} layers")
+    for kind in kinds:
+        c.require(TYPES, kind, "global", "local")
+    window = Layer(c.size("window_size", default=256))
+    return tuple(window if kind == "local" else Layer() for kind in kinds[:count])
