@@ -194,6 +194,7 @@ REFUSED = {
     "odd head": ({"head_dim": 7}, "import-unsupported", "'head_dim' is 7"),
     "a number": ({"hidden_act": 3}, "import-config", "'hidden_act' is 3"),
     "odd part": ({"partial_rotary_factor": 0.3}, "import-unsupported", "partial_rotary_factor"),
+    "odd part by another key": ({"rotary_pct": 0.3}, "import-unsupported", "rotary_pct"),
     "more heads": ({"num_attention_heads": 4, "head_dim": 4}, "model-shape", "q_proj.weight' is [8, 8] in "),
     "another scaling comes first": (
         {"rope_parameters": {"rope_type": "default"}, "rope_scaling": {"rope_type": "dynamic"}}, "import-unsupported",

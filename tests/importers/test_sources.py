@@ -93,6 +93,8 @@ def test_what_weights_do_not_tell_is_asked_for_by_name(tmp_path: Path) -> None:
     assert slug == "import-config"
     assert "nothing says 'num_attention_heads', 'rms_norm_eps', 'rope_theta'" in text
     assert "--set num_attention_heads=… --set rms_norm_eps=… --set rope_theta=…, or --config FILE" in text
+    slug, text = refused(source, tmp_path, settings={"model_type": "granite", "num_attention_heads": 2})
+    assert slug == "import-config" and "'residual_multiplier', 'logits_scaling', which weights do not tell" in text
     told = {"model_type": "llama", "num_attention_heads": 2, "rms_norm_eps": 1e-6, "rope_theta": 1e4}
     made = import_checkpoint(source, tmp_path / "out", settings=told)
     assert made.assumed.keys() == {"max_position_embeddings", "hidden_activation", "partial_rotary_factor"}

@@ -33,6 +33,7 @@ FAMILIES = {
     rwkv.RWKV: Family(rwkv.program, rwkv.SIGNS),
     gru.GRU: Family(gru.program, gru.SIGNS),
     **dict.fromkeys(llama.FAMILIES, _LLAMA),
+    "granite": _transformer(llama.read, llama.BUFFERS, llama.SIGNS, llama.shapes, llama.GRANITE_ASKS),
     "t5": _transformer(t5.read, t5.BUFFERS, t5.SIGNS, t5.shapes, t5.ASKS),
     "mt5": _transformer(t5.read, t5.BUFFERS, (), t5.shapes, t5.ASKS),  # its names are those of t5
     "bart": _BART,

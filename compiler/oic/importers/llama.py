@@ -14,6 +14,9 @@ SIGNS = (("model.layers.0.self_attn.q_proj.weight",), ("layers.0.self_attn.q_pro
 HEADS = ("num_attention_heads", "n_heads")
 EPS = ("rms_norm_eps", "norm_epsilon", "layer_norm_eps")
 ASKS = (HEADS, EPS, ("rope_theta", "rope_parameters.rope_theta"))
+GRANITE_ASKS = (
+    *ASKS, ("embedding_multiplier",), ("attention_multiplier",), ("residual_multiplier",), ("logits_scaling",)
+)  # fmt: skip
 NEOX_BUFFERS = rf"{BUFFERS}|\.attention\.(bias|masked_bias)$"
 NEOX_SIGNS = (("gpt_neox.layers.0.attention.query_key_value.weight",),)
 NEOX_ASKS = (HEADS, ("rotary_pct",), ("use_parallel_residual",))
@@ -222,9 +225,10 @@ def rope(c: Checkpoint, size: int, kind: str) -> RotaryEmbedding:
     base = c.positive("rope_local_base_freq") if local else c.positive(
         table + "rope_theta", "rope_theta", "rotary_emb_base", default=10000.0
     )  # fmt: skip
-    part = c.number(table + "partial_rotary_factor", "partial_rotary_factor", "rotary_pct", default=1.0)
+    shares = (table + "partial_rotary_factor", "partial_rotary_factor", "rotary_pct")
+    part = c.number(*shares, default=1.0)
     if not 0 < part <= 1 or (dims := int(size * part)) % 2:
-        key, value = ("head_dim", size) if part == 1 else ("partial_rotary_factor", part)
+        key, value = ("head_dim", size) if part == 1 else (next(filter(c.has, shares)), part)
         raise c.unsupported(key, value, "an even number of elements of a head")
     c.demand(dims <= RotaryEmbedding.MOST, "head_dim", size, f"at most {RotaryEmbedding.MOST}")
     said = next((table + key for key in ("rope_type", "type") if c.has(table + key)), None)
