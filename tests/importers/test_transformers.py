@@ -93,6 +93,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "stablelm-parallel": ("StableLm", {"use_parallel_residual": True, "partial_rotary_factor": 0.5}),
     "vaultgemma": ("VaultGemma", {"head_dim": 16, "sliding_window": 5, "query_pre_attn_scalar": 24}),
     "phi": ("Phi", {}),
+    "phi-tied": ("Phi", {"tie_word_embeddings": True}),
     "phi-norms": ("Phi", {"qk_layernorm": True, "num_key_value_heads": 4}),
     "opt": ("OPT", {"ffn_dim": 48, "init_std": 0.3, "word_embed_proj_dim": 32}),
     "opt-untied": ("OPT", {

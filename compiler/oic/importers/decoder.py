@@ -26,15 +26,16 @@ class Matrix:
         return Matrix(f"{name}.weight", c.there(f"{name}.bias"))
 
 
-def head(c: Checkpoint, name: str, embed: str, *, default: bool) -> Matrix | None:
-    """The matrix that gives the logits; None: the embedding, whose copy some checkpoints store too.
+def head(c: Checkpoint, name: str, embed: str, *, default: bool) -> Matrix:
+    """The matrix that gives the logits; it may be the embedding, whose copy some checkpoints store too.
 
     name      of its module
     default   the embedding is the head where the configuration says nothing
     A head that is stored and is another matrix is the head, whatever the configuration says, as in transformers 5.
     """
     tied, matrix = c.flag("tie_word_embeddings", default=default), Matrix.of(c, name)
-    return None if tied and (not c.model.has(matrix.tensor) or c.equal(matrix.tensor, embed)) else matrix
+    copied = tied and (not c.model.has(matrix.tensor) or c.equal(matrix.tensor, embed))
+    return Matrix(embed, matrix.bias) if copied else matrix
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ class Decoder:
     by_layer     the scores of layer l are divided by l + 1 too
     softcap      c·tanh(s / c) of the scores, final_softcap of the logits, which are divided by logits_divisor before
     positions    that are learned
-    head         None: the embedding is the head
+    head         gives the logits; it may be the embedding
     """
 
     family: str
@@ -131,6 +132,7 @@ class Decoder:
     o: Matrix
     network: Network
     final: Norm
+    head: Matrix
     q: Matrix | None = None
     k: Matrix | None = None
     v: Matrix | None = None
@@ -152,7 +154,6 @@ class Decoder:
     logits_divisor: float | None = None
     positions: Places | None = None
     embed_scale: float | None = None
-    head: Matrix | None = None
 
     @property
     def activation(self) -> str:
@@ -187,6 +188,6 @@ class Decoder:
             "logits divided" if self.logits_divisor else "",
             "soft caps" if self.softcap or self.final_softcap else "",
             "embedding scaled" if self.embed_scale else "",
-            "tied head" if self.head is None else "",
+            "tied head" if self.head.tensor == self.embed else "",
         ]
         return [text for text in found if text]

@@ -63,7 +63,7 @@ class EncoderDecoder:
     before       norms are of the inputs of sublayers; else of the sums after them
     scale        of the scores; None: 1 / √head
     embed        the embedding that the sides share, if they do
-    head         None: the embedding is the head
+    head         gives the logits; it may be the embedding
     head_scale   of what the head reads
     logits_bias  name of what is added to the logits, [1, vocab]
     """
@@ -76,9 +76,9 @@ class EncoderDecoder:
     encoder: Stack
     decoder: Stack
     before: bool
+    head: Matrix
     scale: float | None = None
     embed_scale: float | None = None
-    head: Matrix | None = None
     head_scale: float | None = None
     logits_bias: str | None = None
 
@@ -111,6 +111,6 @@ class EncoderDecoder:
             "no scaling of scores" if self.scale == 1.0 else "",
             "biases" if d.attention.q.bias else "",
             "embedding scaled" if self.embed_scale else "",
-            "tied head" if self.head is None else "",
+            "tied head" if self.head.tensor == self.embed else "",
         ]
         return [text for text in found if text]

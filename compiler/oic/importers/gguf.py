@@ -106,7 +106,7 @@ def read(c: Checkpoint) -> Decoder:
         parallel=c.flag("use_parallel_residual", default=False),
         scale=c.optional("attention.scale") or ((width // heads) ** -0.5 if large else None),
         softcap=c.optional("attn_logit_softcapping"), final_softcap=c.optional("final_logit_softcapping"),
-        head=Matrix("output.weight") if c.model.has("output.weight") else None, **_sublayers(c, a, eps, head),
+        head=Matrix(c.there("output.weight") or "token_embd.weight"), **_sublayers(c, a, eps, head),
     )  # fmt: skip
 
 

@@ -81,5 +81,5 @@ def read(c: Checkpoint) -> Decoder:
         q=matrix("wq"), k=matrix("wk"), v=matrix("wv"), o=matrix("wo"),
         network=Network(matrix("w3"), matrix("w2"), "silu", gate=matrix("w1")),
         before_attention=norm("norm_attention"), before_network=norm("norm_network"), final=norm("final"),
-        head=matrix("head") if c.present(_name(c, "head")) else None,
+        head=matrix("head" if c.present(_name(c, "head")) else "embed"),
     )  # fmt: skip

@@ -39,13 +39,13 @@ def read(c: Checkpoint) -> EncoderDecoder:
     count = c.layers("num_layers", "num_hidden_layers")
     decoder_layers = c.layers("num_decoder_layers") if c.has("num_decoder_layers") else count
     tied = c.flag("tie_word_embeddings", default=True)
-    stored = c.present("lm_head.weight")
+    stored, embed = c.present("lm_head.weight"), EncoderDecoder.embedding(c)
     scaled = c.flag("scale_decoder_outputs", default=tied and c.family == "t5")
     return EncoderDecoder(
         family=c.family, vocab=c.size("vocab_size"), width=width, context=c.size("n_positions", default=CONTEXT),
-        embed=EncoderDecoder.embedding(c), encoder=_stack(c, "encoder", count),
+        embed=embed, encoder=_stack(c, "encoder", count),
         decoder=_stack(c, "decoder", decoder_layers), before=True, scale=1.0,
-        head=Matrix("lm_head.weight") if stored or not tied else None, head_scale=width**-0.5 if scaled else None,
+        head=Matrix("lm_head.weight" if stored or not tied else embed), head_scale=width**-0.5 if scaled else None,
     )  # fmt: skip
 
 

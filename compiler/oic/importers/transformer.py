@@ -68,6 +68,6 @@ def transformer_program(c: Checkpoint, model: Decoder | EncoderDecoder, buffers:
         text = text_of("encoder_decoder", w, request, m=model, decoder_w=other, activations=ACTIVATIONS)
     metadata = {key: c.value(key) for key in ENDS if c.has(key) and c.value(key) != c.model.metadata.get(key)}
     return FamilyGraph(
-        text, model.features(), w.weights, f"{buffers}|{HEAD_COPY}" if model.head is None else buffers,
+        text, model.features(), w.weights, f"{buffers}|{HEAD_COPY}" if model.head.tensor == model.embed else buffers,
         w.extra, room, metadata | ({} if most is None else {POSITIONS: most}),
     )  # fmt: skip

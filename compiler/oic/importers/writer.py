@@ -15,18 +15,20 @@ INVERSE = "inverse_of_layer"
 
 @dataclass(kw_only=True)
 class Writer:
-    """What a graph's template asks for constants: writers of parts of one graph share the last three.
+    """What a graph's template asks for constants: writers of parts of one graph share all behind the layers.
 
     c          the checkpoint whose tensors are asked for
     layers     how many values `{l}` in the name of a tensor takes
     constants  their declarations
-    weights    the tensors that were asked for, with their layers
+    names      what the tensors that were asked for are called
+    weights    their layers
     extra      constants that no checkpoint has
     """
 
     c: Checkpoint
     layers: int
     constants: list[str] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
     weights: dict[str, int] = field(default_factory=dict)
     extra: dict[str, Array] = field(default_factory=dict)
 
@@ -39,8 +41,8 @@ class Writer:
         return "" if self.stored(tensor) is f32 else ", to=f32"
 
     def constant(self, name: str, tensor: str, dims: str, narrow: bool = False) -> str:
-        """Declare a constant once; how it is used in the layer at hand."""
-        family = "{l}" in tensor
+        """Declare a constant once, by the first name asked for; how it is used in the layer at hand."""
+        family, name = "{l}" in tensor, self.names.setdefault(tensor, name)
         if tensor not in self.weights:
             self.weights[tensor] = self.layers
             dtype = self.stored(tensor) if narrow else f32
