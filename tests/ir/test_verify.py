@@ -13,6 +13,7 @@ from oic import dtypes
 from oic.check.source import parse
 from oic.driver import Settings, compile_graph
 from oic.ir.core import Block, Op, Place, Value, clone_op
+from oic.ir.index import AssertShape
 from oic.ir.module import Module
 from oic.ir.text import parse_module
 from oic.ir.types import INDEX, TensorType, Type
@@ -366,3 +367,23 @@ def test_constants_lie_where_the_plan_says() -> None:
     u.result.place, w.result.place = w.result.place, u.result.place
     with pytest.raises(AssertionError, match="not that of the plan"):
         verify(module)
+
+
+SIZE_OF_TWO_NAMES = """
+dynamic { x: f32[N, 4] @max(N=4); k: i32; }
+volatile { y: f32[N, 4]; }
+block entry {
+  assign z: f32[?, ?];
+  loop turns (i in 0..k) { transfer x >> z; }
+  op max(x, z) >> y;
+  op neg(y) >> y;
+}
+"""
+
+
+def test_a_result_may_lie_over_an_operand_whose_sizes_were_found_equal() -> None:
+    """`z` has sizes of its own behind its loop, and those of `x` where the two meet."""
+    program = compile_graph(parse(SIZE_OF_TWO_NAMES, "g.oi"), None, Settings(verified=True))
+    (fused,) = (op for op in program.planned.all_ops() if op.name == "fused")
+    (_, z) = fused.operands
+    assert isinstance(z.op, AssertShape) and z.placed.space == fused.results[0].placed.space == "output"

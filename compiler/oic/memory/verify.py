@@ -344,10 +344,15 @@ def _sees(operand: Value, value: Value) -> bool:
 
 
 def _in_order(operand: Value, value: Value, written: Value) -> bool:
-    """The operand is all of `value`, element for element where the result is."""
+    """The operand is all of `value`, element for element where the result is.
+
+    A size that was found equal on the way, and has another name there, is that of the result.
+    """
+    sizes = {operand.tensor.size}
     while operand is not value:
         assert operand.op is not None
         if not operand.op.reshapes:
             return False
         operand = operand.op.operands[0]
-    return value.tensor.size == written.tensor.size and value.dtype.bits >= written.dtype.bits
+        sizes.add(operand.tensor.size)
+    return written.tensor.size in sizes and value.dtype.bits >= written.dtype.bits
