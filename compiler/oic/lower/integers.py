@@ -23,6 +23,7 @@ from oic.ir.intervals import Range
 from oic.ir.ranges import Ranges
 from oic.ir.types import TensorType, Type
 from oic.syntax import tree as s
+from oic.syntax.unparse import written
 
 T = TypeVar("T")
 INDEX, FULL = "OIC_ERR_INDEX", "OIC_ERR_CACHE_FULL"
@@ -190,7 +191,7 @@ class IndexBuilder:
     def _divided(self, node: s.Binary, a: Dim, b: Dim) -> Dim:
         divisor = self.value(b, node.span)
         if Ranges().of(divisor)[0] < 1:
-            self.check(b, 1, HIGH, node.right.span.text, node.span)
+            self.check(b, 1, HIGH, written(node.right), node.span)
         if node.op == "/" and self.size(a) is not None and self.size(b) is not None:
             return dims.floor_div(a, b)
         make = index.IndexDiv if node.op == "/" else index.IndexMod
