@@ -20,7 +20,7 @@ import numpy as np
 
 from oic.dtypes import Array
 from oic.ir.control import Func, Return
-from oic.ir.core import Block, Op, Value, clone_op
+from oic.ir.core import Block, Op, Value, clone_op, sizes_used
 from oic.ir.grouping import by_key, reach
 from oic.ir.index import IndexConst
 from oic.ir.module import Module
@@ -89,7 +89,7 @@ def _made(module: Module) -> _Made:
                 member = _Member(tuple(indices), family.tensor.maximum[: len(indices)])
             case Operator() if known.keys() >= set(op.operands):
                 members = {known[v] for v in op.operands} - {_Member()}
-                if len(members) > 1 or op.checks() or not all(r.tensor.static for r in op.results):
+                if len(members) > 1 or op.checks() or sizes_used(op):
                     continue
                 member = members.pop() if members else _Member()
             case _:

@@ -23,7 +23,7 @@ import numpy as np
 from oic import dtypes
 from oic.dtypes import Array
 from oic.ir.control import CheckIterations, Cond, For, Func, If
-from oic.ir.core import Block, Op, Value
+from oic.ir.core import Block, Op, Value, sizes_used
 from oic.ir.index import CheckIds, CheckRange, IndexConst, IndexLoad, IndexOp
 from oic.ir.module import Module
 from oic.ir.ranges import Ranges, may_refuse
@@ -139,7 +139,7 @@ def _folded(constants: _Constants, ranges: Ranges, op: Op) -> Value | list[Op] |
 
 def _operator(constants: _Constants, op: Operator) -> Value | list[Op] | None:
     values = op.operands
-    if not values or not all(map(_known, values)) or len(op.results) != 1 or not op.result.tensor.static:
+    if not values or not all(map(_known, values)) or len(op.results) != 1 or sizes_used(op):
         return None
     type_ = op.result.tensor
     size = math.prod(type_.maximum)
@@ -167,9 +167,7 @@ def _exact(op: Operator, read: ReadValue) -> Array | None:
 
 
 def _known(value: Value) -> bool:
-    if isinstance(value.op, Splat):
-        return value.tensor.static
-    return isinstance(value.op, Constant)
+    return isinstance(value.op, (Splat, Constant))
 
 
 def _data(constants: _Constants, value: Value) -> Array:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from oic.dtypes import Array
-from oic.ir.core import Op, Value
+from oic.ir.core import Op, Value, sizes_used
 from oic.ir.module import Module
 from oic.ir.state import Constant
 from oic.kernels.targets import TARGETS, Target
@@ -53,7 +53,7 @@ def _parts(constant: Constant, data: Array) -> tuple[Parts, dict[Op, None]]:
     waiting = [(constant.result, 0, data)]
     for value, number, array in waiting:
         for user in value.users:
-            is_view = isinstance(user, Operator) and user.view and all(r.tensor.static for r in user.results)
+            is_view = isinstance(user, Operator) and user.view and not sizes_used(user)
             if not is_view or user.operands != [value]:
                 values, _ = parts.setdefault(number, ([], array))
                 values += [value] * (value not in values)
