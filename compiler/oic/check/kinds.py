@@ -85,9 +85,6 @@ def check_integer(name: s.Name, found: Variable, report: DiagnosticCollector) ->
         report.error("index-dtype", what, name.span, about=found)
 
 
-# ---------------------------------------------------------------- brackets
-
-
 def check_access(access: s.Access, found: Variable, mode: str, report: DiagnosticCollector) -> None:
     """The brackets of an access: 'read', 'write' or 'reset' of persistent state, or 'member'.
 

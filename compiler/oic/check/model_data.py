@@ -128,9 +128,6 @@ def _refuse_missing(binding: Binding, variable: Variable, tried: list[tuple[str,
     variable.init = 0
 
 
-# ---------------------------------------------------------------- sizes and shapes
-
-
 def tensors_of(variable: Variable) -> list[str]:
     """The tensors of the model that back a variable."""
     return [variable.data] if variable.data is not None else list(variable.members.values())
@@ -219,9 +216,6 @@ def widens(stored: DType, declared: DType) -> bool:
     """A stored dtype may be used as a declared one: equal, or narrower of the same kind."""
     alike = stored.kind == declared.kind and (stored.is_float or stored.is_int)
     return stored is declared or (alike and declared.holds(stored))
-
-
-# ---------------------------------------------------------------- values
 
 
 def data_of(binding: Binding, variable: Variable) -> Array:

@@ -37,9 +37,6 @@ from oic.session.trace import Record
 StepOnce = Callable[[], None]
 
 
-# ---------------------------------------------------------------- build
-
-
 def build_library(
     program: Program, folder: Path, weights_as: str, name: str | None, *, compiled: bool, profiled: bool = False,
     cached: bool = True, told: Told = unheard,
@@ -93,9 +90,6 @@ def _names(choices: list[dict[str, Any]]) -> str:
     return ", ".join(c["symbol"] for c in choices)
 
 
-# ---------------------------------------------------------------- inputs
-
-
 def given_inputs(face: Interface, inputs: dict[str, str]) -> dict[str, Array]:
     """Inputs from `NAME=FILE.npy` or `NAME=[…]`.  Raises OicError, StepError."""
     found: dict[str, Array] = {}
@@ -136,9 +130,6 @@ def compiled_program(program: Program, *, profiled: bool = False) -> CompiledPro
     settings = program.settings
     spec = LibrarySpec(program.planned, settings.target, threads=settings.threads, profiled=profiled)
     return CompiledProgram(spec, interface_of(program))
-
-
-# ---------------------------------------------------------------- run
 
 
 @dataclass
@@ -253,9 +244,6 @@ def _portable(array: Array) -> Array:
     if dtype is None or array.dtype.kind in "fiub":
         return array
     return array.astype(np.float32 if dtype.is_float else np.int8 if dtype.low < 0 else np.uint8)
-
-
-# ---------------------------------------------------------------- diff
 
 
 def diff_steps(

@@ -202,9 +202,6 @@ def _store(frame: Frame, results: list[Ref], values: list[c.Expression], at: lis
         frame.body.add(store(ref, index, value))
 
 
-# ---------------------------------------------------------------- one element
-
-
 def apply(frame: Frame, op: Op, read: ReadElement) -> c.Expression:
     """The expression of an operator on one element; not rounded."""
     if op.reshapes or isinstance(op, (BroadcastTo, Copy)):

@@ -117,9 +117,6 @@ def _atom(atom: Atom, name: Callable[[Extent], c.Expression]) -> c.Expression:
     return c.call("oic_floor_div", size(atom.numerator, name).value, size(atom.divisor, name).value)
 
 
-# ---------------------------------------------------------------- literals
-
-
 def literal(value: Any, dtype: DType) -> c.Expression:
     """A number as a C constant of the type in which `dtype` is computed."""
     if dtype.is_float:

@@ -117,9 +117,6 @@ def _reached(unit: Unit, field: StateMember, axis: int) -> Index:
     return expr.arithmetic("+", expr.number(base), Index(member(count), 0, specs[axis].capacity))
 
 
-# ---------------------------------------------------------------- saved states
-
-
 def saved(unit: Unit) -> list[c.Statement]:
     """The form of saved states as data: `oic_saved_form` of `runtime_c/state/saved.h`."""
     form = saved_form(unit.module)

@@ -175,9 +175,6 @@ def gpt_neox(c: Checkpoint) -> Decoder:
     )  # fmt: skip
 
 
-# ---------------------------------------------------------------- what differs from layer to layer
-
-
 def layers(c: Checkpoint, count: int, size: int) -> tuple[Layer, ...]:
     """Windows and rotary positions of each layer."""
     every = c.size("no_rope_layer_interval") if c.has("no_rope_layer_interval") else count + 1

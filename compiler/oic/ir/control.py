@@ -171,9 +171,6 @@ class Cond(Op, name="index.test", immediate=True):
         return [TensorType(bool_)]
 
 
-# ---------------------------------------------------------------- what regions yield
-
-
 def yielded(region: Block, results: list[Value]) -> list[Value]:
     """The values that a region yields, as many as there are results."""
     given = region.terminator.operands

@@ -40,8 +40,6 @@ class Facts(Ranges):
         self._facts: dict[tuple[FormAtom, bool], dict[_Form, LinearForm]] = {}  # sums, by a signed atom and all atoms
         self._journal = Journal()
 
-    # ----------------------------------------------------------------- the walk
-
     def learn(self, op: Op) -> None:
         """Note what holds once an op has been run."""
         match op:
@@ -97,8 +95,6 @@ class Facts(Ranges):
             return [added(last, start, -1), added(index, start, -1), added(last, index, -1)]
         return []
 
-    # ------------------------------------------------------------------- asking
-
     def of(self, value: Value) -> Range:
         """As of `Ranges`, for what holds now."""
         return self._of(value)
@@ -136,8 +132,6 @@ class Facts(Ranges):
         for atom in needed[:1] or widths:
             forms = self._facts.get((atom, side[atom] > 0), {})
             yield from islice(reversed(forms.values()), MOST_FACTS)
-
-    # ------------------------------------------------------------------- noting
 
     def _add(self, fact: LinearForm) -> None:
         """Note a sum that is not negative: of two that differ by an integer the smaller says more."""

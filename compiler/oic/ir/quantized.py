@@ -87,9 +87,6 @@ def matrix_bytes(rows: int, k: int, storage: str) -> int:
     return -(-count * (GROUP_STORAGES[storage].nbytes + 2) // ALIGN) * ALIGN
 
 
-# ---------------------------------------------------------------- values
-
-
 def quantize(values: Array, storage: str) -> Groups:
     """Rows of f32 in groups.  Raises ValueError if a value is not finite, or too large for a scale."""
     rows, k = values.shape
@@ -169,9 +166,6 @@ GROUP_STORAGES = {
     "q8": GroupStorage(32, 127, _q8, _same, _same),
     "q4": GroupStorage(16, 8, _q4, _halves, _whole),
 }
-
-
-# ---------------------------------------------------------------- bytes
 
 
 def parts(read: ReadGroups, rows: int, k: int, storage: str) -> Iterator[NDArray[np.uint8]]:

@@ -142,9 +142,6 @@ def _placed(value: Value) -> str:
     return type_text(value.type) + place
 
 
-# ------------------------------------------------------------------ parts
-
-
 def quoted(text: str) -> str:
     """A string literal."""
     return json.dumps(text, ensure_ascii=False)
@@ -212,9 +209,6 @@ def value_text(value: Any, names: ValueNames) -> str:
         case DType() | IndexType() | StateType():
             return str(value)
     raise AssertionError(f"an attribute of type {type(value).__name__} has no text form")
-
-
-# ----------------------------------------------------------------- header
 
 
 def _extents_in(part: Any) -> Iterator[Extent]:

@@ -105,9 +105,6 @@ def _assign(f: Builder, statement: s.Assign) -> None:
         raise
 
 
-# ---------------------------------------------------------------- blocks
-
-
 def lower_block(f: Builder, instance: resolved.BlockInstance | None) -> None:
     """Run a block: its own scope inside the caller's, its own `return`."""
     if instance is None or any(instance.block is other.block for other in f.calls):
@@ -160,9 +157,6 @@ def _condition(f: Builder, name: s.Name) -> Value:
     return value
 
 
-# ---------------------------------------------------------------- return inside loops
-
-
 def _iteration(f: Builder, loop: s.Loop) -> None:
     """The body of a loop, once; nothing of it where an earlier iteration returned."""
     if RETURNED in f.env and resolved.returns(loop.body):
@@ -190,9 +184,6 @@ def _guarded(f: Builder, body: Statements) -> None:
     flag = f.env[RETURNED]
     assert isinstance(flag, Value)
     _either(f, f.emit(Cond(flag, f.value(1))).result, None, lambda: lower_body(f, body), lambda: None)
-
-
-# ---------------------------------------------------------------- consumers
 
 
 @dataclass

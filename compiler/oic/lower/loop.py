@@ -113,9 +113,6 @@ def lower_iteration(f: Builder, loop: s.Loop, position: Dim, iteration: LowerTur
         iteration()
 
 
-# ---------------------------------------------------------------- one attempt
-
-
 def _candidates(f: Builder, loop: s.Loop) -> list[EnvKey]:
     """Every variable visible here that an iteration may change."""
     flag: list[EnvKey] = [RETURNED] if RETURNED in f.env and returns(loop.body) else []
@@ -189,9 +186,6 @@ def _grown(carried: list[Carried], least: Least) -> Least | None:
             if m != n and not enough:
                 more[c.key, axis] = max(dims.maximum(m), dims.maximum(n))
     return more if more != least else None
-
-
-# ---------------------------------------------------------------- the loop made
 
 
 def _finish(f: Builder, loop: s.Loop, bounds: tuple[Value, Value], made: Attempt, before: Env, *, runs: bool) -> None:

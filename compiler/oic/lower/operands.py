@@ -138,9 +138,6 @@ def slice_ends(f: Builder, index: s.Slice, size: Callable[[], Dim], bound: Calla
     return start, f.atom(f.emit(IndexEnd(f.value(end, span), f.value(size()), span=span)).result)
 
 
-# ---------------------------------------------------------------- a part of a variable
-
-
 def inserted(f: Builder, target: s.Access, variable: Variable, base: Value, part: Value, span: Span) -> Value:
     """What a variable that held `base` holds once `part` is written into it.  Raises Refused."""
     positions = target.indices or ()

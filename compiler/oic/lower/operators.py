@@ -44,9 +44,6 @@ def lower_transfer(f: Builder, statement: s.Transfer) -> None:
     store(f, statement.target, value, statement.span, free=_reshaped(f, f.variable(statement.source), value))
 
 
-# ---------------------------------------------------------------- the op itself
-
-
 def _operands(f: Builder, call: s.OpCall, cls: type[Operator], where: dict[str, Span]) -> dict[str, Any]:
     """The operands given by position, by field."""
     names, extra = positional(cls), len(call.operands) - len(positional(cls))
@@ -156,9 +153,6 @@ def _assert_axis(f: Builder, fields: dict[str, Any], unequal: Unequal, span: Spa
         elif isinstance(value, list) and any(item is old for item in value):
             fields[key], replaced = [new if item is old else item for item in value], True
     assert replaced, f"'{unequal.where}' does not hold {old!r}"
-
-
-# ---------------------------------------------------------------- results
 
 
 def _store_results(f: Builder, call: s.OpCall, values: list[Value]) -> None:

@@ -218,9 +218,6 @@ def growing(type_: StateType) -> tuple[StateIndex, ...]:
     return free or type_.table[-1:] or type_.auto
 
 
-# ---------------------------------------------------------------- values
-
-
 def _placed(function: str, value: Value, live: Liveness, names: ValueNames) -> Placed:
     op, place = value.op, value.placed
     kind, other = _kind(value, live)

@@ -140,9 +140,6 @@ def connected(spans: Sequence[tuple[int, int]]) -> list[list[int]]:
     return [sorted(order[first:end]) for first, end in pairwise([*begins, len(order)])]
 
 
-# ---------------------------------------------------------------- orders
-
-
 def orders(part: BufferGroup) -> Iterator[tuple[str, list[int]]]:
     """What goes first: the name of each order, and the buffers; ties by size, length and index."""
     keys = {
@@ -220,9 +217,6 @@ def _extend(part: BufferGroup, packing: Packing, placed: list[Occupied], order: 
         packing.offsets[i], lie[i] = at, 1
         insort(placed, (at, stop, i))
     return True
-
-
-# ---------------------------------------------------------------- local search
 
 
 class Rng:

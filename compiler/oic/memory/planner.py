@@ -123,9 +123,6 @@ def _best_order(part: BufferGroup, target: int) -> tuple[Packing, list[int]]:
     return best, start
 
 
-# ---------------------------------------------------------------- exact search
-
-
 def _searched(part: BufferGroup, best: Packing, target: int, effort: int) -> tuple[Packing, int, int]:
     """The best packing that exact searches find, the least height that one can have, and the cost.
 

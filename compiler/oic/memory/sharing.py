@@ -83,8 +83,6 @@ class Sharing:
             found.add(first, max(first, last), op)
         return found
 
-    # ------------------------------------------------------------ two values
-
     def clash(self, value: Value, storage: Storage, *, over: bool = True) -> bool:
         """Another value of the storage is needed while this one is, other than to be written over.
 
@@ -115,8 +113,6 @@ class Sharing:
         if first == until and other.op is not None:
             return not (over and takes_over(other.op, value, other))
         return True
-
-    # ------------------------------------------------------------ boxes
 
     def why_no_entry(self, value: Value, storage: Storage) -> str:
         """Why a value cannot be computed in the box that it will be put into; "" if it can."""
@@ -254,9 +250,6 @@ def _why_not_dense(store: StateStore, box: state_regions.Box) -> str:
     if type_.dtype.packed and (type_.auto or not state_regions.whole_entries(box)):
         return "its place in the state may begin inside a byte"
     return ""
-
-
-# ---------------------------------------------------------------- in place
 
 
 def takes_over(op: Op, base: Value, result: Value) -> bool:

@@ -44,9 +44,6 @@ def bufferize(module: Module) -> None:
         _mark_entries(decided)
 
 
-# ---------------------------------------------------------------- what has no destination
-
-
 def _assign(body: Block, decided: Assignment) -> None:
     """Storage for what has none yet, in order: in place if that can be, else a buffer of its own."""
     for op in body.all_ops():
@@ -59,9 +56,6 @@ def _assign(body: Block, decided: Assignment) -> None:
                 reason = "copied whole: what a part is replaced of is needed as it was"
                 reason = reason if isinstance(op, Insert) else "a value of its own"
                 decided.put(value, decided.new(value.hint, "arena"), reason)
-
-
-# ---------------------------------------------------------------- places
 
 
 def _set_places(func: Func, decided: Assignment) -> None:

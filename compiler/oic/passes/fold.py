@@ -134,9 +134,6 @@ def _folded(constants: _Constants, ranges: Ranges, op: Op) -> Value | list[Op] |
     return None
 
 
-# ---------------------------------------------------------------- operators
-
-
 def _operator(constants: _Constants, op: Operator) -> Value | list[Op] | None:
     values = op.operands
     if not values or not all(map(_known, values)) or len(op.results) != 1 or sizes_used(op):

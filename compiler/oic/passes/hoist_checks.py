@@ -39,9 +39,6 @@ def hoist_checks(module: Module) -> None:
                 _body(region)  # checks before a consumer's own effects need not come after them
 
 
-# ---------------------------------------------------------------- one function or consumer
-
-
 def _body(body: Block) -> None:
     first = next((i for i, op in enumerate(body.ops) if any(map(is_effect, op.walk()))), None)
     if first is None:

@@ -85,9 +85,6 @@ def _count(e: Emitter, kept: StateVariable, axis: int, indices: list[Value]) -> 
     return e.get(kept.counts[axis])
 
 
-# ---------------------------------------------------------------- states beside a variable
-
-
 def _keep(module: Module) -> dict[Value, StateVariable]:
     """Add the states that every persistent variable needs, each after it."""
     reset = {op.table for op in module.all_ops() if isinstance(op, state.CacheReset)}

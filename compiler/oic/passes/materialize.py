@@ -49,9 +49,6 @@ def materialize(module: Module) -> None:
         _state_views(func.body)
 
 
-# ---------------------------------------------------------------- layouts
-
-
 def _layouts(block: Block) -> None:
     ops: list[Op] = []
     made: dict[Value, Value] = {}  # copies made in this block
@@ -105,9 +102,6 @@ def _moved(value: Value) -> bool:
     """A view that may start inside a byte."""
     ops = [seen.op for seen in seen_through(value) if isinstance(seen.op, Operator) and seen.op.view]
     return any(op.begins(number) for op in ops for number in range(len(op.results)))
-
-
-# ---------------------------------------------------------------- views of state
 
 
 def _state_views(body: Block) -> None:

@@ -122,9 +122,6 @@ def _overtaking(regions: list[_Region], groups: _Joined) -> bool:
     return joined
 
 
-# ---------------------------------------------------------------- refusals
-
-
 def _may_refuse(block: Block, facts: Facts) -> bool:
     """Some op of the block, or nested in it, can end the step."""
     with facts.inside(block):

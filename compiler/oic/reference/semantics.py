@@ -20,9 +20,6 @@ from oic.operators.refusal import refusal
 from oic.reference.interpret import SEMANTICS, Machine
 from oic.reference.state_storage import IntegerBox
 
-# -------------------------------------------------------------- structure
-
-
 def _for(m: Machine, op: Any) -> None:
     first, last = m.integer(op.start), m.integer(op.end)
     carried = op.body.args[1:]
@@ -52,9 +49,6 @@ def _check_iterations(m: Machine, op: Any) -> None:
     except StepError:
         m.run(op.iterations)
         raise
-
-
-# ------------------------------------------------------- index arithmetic
 
 
 def _integer(value: Callable[[Machine, Any], int]) -> Callable[[Machine, Any], None]:
@@ -101,9 +95,6 @@ def _assert_shape(m: Machine, op: Any) -> None:
         raise refusal(op, actual[axis], wanted[axis])
     if not m.see(op):
         m.write(op, [m.read(op.x)])
-
-
-# ---------------------------------------------------------------- storage
 
 
 def _held(m: Machine, op: Any) -> int:

@@ -109,8 +109,6 @@ def worst(graph: CallGraph, function: str) -> StackUse:
     return StackUse(function, nbytes, tuple(sorted(reached)), path)
 
 
-# ---------------------------------------------------------------- what the compiler wrote
-
 _LABEL = re.compile(r"([A-Za-z_.$][\w.$]*):")
 _ALIAS = re.compile(r"^\s*\.set\s+([\w.$]+),\s*([\w.$]+)", re.MULTILINE)
 _TYPE = re.compile(r"\.type\s+([\w.$]+)\s*,\s*[@%]function")
@@ -220,9 +218,6 @@ def _instruction(line: str) -> tuple[str, str]:
     if mnemonic in _PREFIXES:
         mnemonic, _, operands = operands.strip().partition(" ")
     return mnemonic, operands.strip()
-
-
-# ---------------------------------------------------------------- what stack usage leaves out
 
 
 _SUB = re.compile(r"\$(-?\d+), ?%[re]sp")

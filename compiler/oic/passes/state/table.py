@@ -82,9 +82,6 @@ def lower_step(e: Emitter, kept: StateVariable, op: state.CacheStep) -> None:
         e.set(kept.touched, 1, op.indices)
 
 
-# ---------------------------------------------------------------- parts of an access
-
-
 def check_positions(e: Emitter, kept: StateVariable, at: Sequence[Position]) -> None:
     """Bounds of the positions of table indices."""
     for axis, (position, index) in enumerate(zip(at, kept.type.table)):
