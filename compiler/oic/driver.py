@@ -219,7 +219,7 @@ def lowered(
 
     module = module.clone()
     for step in PIPELINE:
-        if (only is not None and step.name not in only) or not step.wanted(settings):
+        if (only is not None and step.name not in only) or (step.alone and settings.threads > 1):
             continue
         with uncollected():
             step.apply(module, settings)

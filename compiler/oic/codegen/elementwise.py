@@ -15,13 +15,13 @@ from oic.codegen import expressions as expr
 from oic.codegen.c_print import text
 from oic.codegen.expressions import Index
 from oic.codegen.function_context import Frame, Ref
-from oic.codegen.loops import Nest, broadcast_strides, collapse, load, plane, store
+from oic.codegen.loops import Nest, collapse, load, plane, store
 from oic.dtypes import DType
 from oic.ir import dims
 from oic.ir.control import Cond
 from oic.ir.core import Op, Value
 from oic.ir.state import IndexTensor, Splat
-from oic.ir.strides import Strides
+from oic.ir.strides import Strides, repeated
 from oic.operators.base import Operator, Scalar
 from oic.operators.fused import Copy
 from oic.operators.shape import BroadcastTo
@@ -143,7 +143,7 @@ def _source(frame: Frame, value: Value, shape: tuple[Any, ...]) -> OperandSource
     ref = frame.refs[value]
     if ref.type.size == 1:  # a setting may have a higher rank than the result
         return OperandSource(ref, (0,) * len(shape))
-    return OperandSource(ref, broadcast_strides(ref, shape))
+    return OperandSource(ref, repeated(ref.type.shape, ref.strides, shape))
 
 
 def _loops(

@@ -12,17 +12,9 @@ from oic.codegen.expressions import Index
 from oic.codegen.function_context import Frame, Ref, address_of
 from oic.dtypes import DType
 from oic.ir.dims import Dim
-from oic.ir.strides import Strides
+from oic.ir.strides import Strides, repeated
 
 COUNTERS = ("i", "j", "k", "m", "n", "p", "q", "r", "a", "b", "c", "d")
-
-
-def broadcast_strides(ref: Ref, shape: tuple[Dim, ...]) -> Strides:
-    """Strides of an operand along the dimensions of a result that it broadcasts to."""
-    missing = len(shape) - len(ref.type.shape)
-    assert missing >= 0, f"{ref.type} in a loop over {shape}"
-    inner = zip(ref.type.shape, ref.strides, shape[missing:], strict=True)
-    return (0,) * missing + tuple(0 if d == 1 and n != 1 else s for d, s, n in inner)
 
 
 def collapse(shape: tuple[Dim, ...], operands: Sequence[Strides]) -> tuple[list[Dim], list[list[Dim]]]:
@@ -158,7 +150,7 @@ def copy(frame: Frame, source: Ref, target: Ref) -> None:
     if source.key is not None and source.key == target.key and source.strides == target.strides:
         return
     shape = target.type.shape
-    sizes, (from_, to) = collapse(shape, [broadcast_strides(source, shape), target.strides])
+    sizes, (from_, to) = collapse(shape, [repeated(source.type.shape, source.strides, shape), target.strides])
     if sizes and from_[-1] == to[-1] == 1 and not _shares_bytes(source, target, sizes[-1], from_, to):
         with Nest(frame, sizes[:-1]) as nest:
             a, b = (whole(address_of(ref, nest.index(s[:-1]))) for ref, s in ((source, from_), (target, to)))

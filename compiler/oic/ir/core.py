@@ -107,10 +107,6 @@ class Value:
         """An attached op takes it as an operand."""
         return any(op.attached for op in self._users)
 
-    def taken_by(self, op: Op) -> int:
-        """How often an attached op takes it as an operand."""
-        return self._users.get(op, 0)
-
     def give_way(self, other: Value) -> None:
         """Every op that takes it takes another value instead."""
         for op in list(self._users) if other is not self else ():
@@ -375,6 +371,11 @@ class Op:
             before._users[self] -= 1
             if not before._users[self]:
                 del before._users[self]
+
+    @property
+    def line(self) -> int:
+        """The line of the source that it was made of; 0: there is none."""
+        return self.span.line if self.span is not None else 0
 
     @property
     def home(self) -> Block:

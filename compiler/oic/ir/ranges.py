@@ -258,9 +258,8 @@ def added(a: LinearForm, b: LinearForm, times: int) -> LinearForm:
     return total
 
 
-def may_refuse(ops: Iterable[Op], ranges: Ranges | None = None) -> bool:
+def may_refuse(ops: Iterable[Op], ranges: Ranges) -> bool:
     """One of the ops, or of those nested in them, may end the step with an error."""
-    ranges = ranges or Ranges()
     return any(any(map(ranges.refuses, op.walk())) if op.regions else ranges.refuses(op) for op in ops)
 
 

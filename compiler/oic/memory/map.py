@@ -164,7 +164,7 @@ def _stored(function: str, op: StateStore | Insert, names: ValueNames) -> Stored
     return Stored(
         function, symbol, names(op.value)[1:], type_text(op.value.type),
         "entry" if op.entry else "number" if number else "copy", op.value.tensor.nbytes,
-        op.span.line if op.span else 0, "computed there" if op.entry else op.reason,
+        op.line, "computed there" if op.entry else op.reason,
     )  # fmt: skip
 
 
@@ -225,7 +225,7 @@ def _placed(function: str, value: Value, live: Liveness, names: ValueNames) -> P
     return Placed(
         function, names(value)[1:], type_text(value.type), kind, place.space, place.buffer, place.offset,
         None if place.strides is None else tuple(dim_text(s) for s in place.strides), value.tensor.nbytes,
-        live.defined(value), live.last_use(value), op.span.line if op is not None and op.span else 0,
+        live.defined(value), live.last_use(value), op.line if op is not None else 0,
         names(other)[1:] if other is not None else "", reason,
     )  # fmt: skip
 
@@ -269,6 +269,5 @@ def _span(op: For | If | Parallel, live: Liveness) -> PositionRange:
         kind, name = "loop", op.tag
     elif isinstance(op, Parallel):
         kind, name = "consumers", ", ".join(op.names)
-    inside = (o.span.line for block in op.regions for o in block.all_ops() if o.span)
-    line = op.span.line if op.span else next(inside, 0)
+    line = next((o.line for o in op.walk() if o.span), 0)
     return PositionRange(kind, name, live.start[op], live.end[op], line)

@@ -57,11 +57,6 @@ def two_axes(first: int, values: Sequence[D]) -> tuple[D | int, D]:
     return (values[0], values[1]) if len(values) == 2 else (first, values[0])
 
 
-def over_two(first: int, **values: Sequence[Dim]) -> dict[str, Dim]:
-    """Members NAME_y and NAME_x, of one axis or two."""
-    return by_axis(**{name: two_axes(first, value) for name, value in values.items()})
-
-
 def by_axis(**pairs: Sequence[Dim]) -> dict[str, Dim]:
     """Members NAME_y and NAME_x, of two axes."""
     return {f"{name}_{axis}": one for name, pair in pairs.items() for axis, one in zip("yx", pair, strict=True)}

@@ -14,7 +14,7 @@ from oic.ir.types import Type
 from oic.kernels.kernel import Kernel, KernelArgs, flag
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
-from oic.operators.conv import over_two, per_axis, two_axes
+from oic.operators.conv import by_axis, per_axis, two_axes
 
 
 class Pool(Operator):
@@ -72,8 +72,9 @@ class Pool(Operator):
         n = len(sizes)
         (height, width), (out_height, out_width) = (two_axes(1, v[-n:]) for v in (self.x.shape, self.result.shape))
         return self.members(
-            planes=dims.product(self.x.shape[:-n]), height=height, width=width, out_height=out_height,
-            out_width=out_width, **over_two(1, window=sizes, stride=stride), **over_two(0, padding=padding),
+            planes=dims.product(self.x.shape[:-n]), height=height, width=width,
+            out_height=out_height, out_width=out_width,
+            **by_axis(window=two_axes(1, sizes), stride=two_axes(1, stride), padding=two_axes(0, padding)),
         )  # fmt: skip
 
 

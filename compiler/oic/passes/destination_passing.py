@@ -319,7 +319,7 @@ def _exchangeable(edge: Edge, decided: Assignment) -> bool:
     if home_of(base) is not block or (computed and base in decided.storage) or isinstance(base.op, (Splat, Exchange)):
         return False
     at = decided.sharing.live.start[edge.op]
-    handed = sum(view.taken_by(edge.op) for view in decided.sharing.live.views(base))
+    handed = sum(edge.op.operands.count(view) for view in decided.sharing.live.views(base))
     return handed == 1 and decided.sharing.live.needed(base) == at
 
 

@@ -28,7 +28,8 @@ def forward_state(module: Module) -> None:
 
 def _block(block: Block, known: KnownCounts) -> None:
     ops: list[Op] = []
-    later = _reads_after(block)
+    # The last position at which the block reads a state as an integer, nested reads included.
+    later = {o.state: at for at, op in enumerate(block.ops) for o in op.walk() if isinstance(o, StateGet)}
     for position, op in enumerate(block.ops):
         if op.regions:
             written = set(op.touched("write"))
@@ -56,12 +57,6 @@ def _block(block: Block, known: KnownCounts) -> None:
                     known.pop(state, None)
         ops.append(op)
     block.set_ops(ops)
-
-
-def _reads_after(block: Block) -> dict[Value, int]:
-    """The last position at which a block reads a state as an integer, nested reads included."""
-    reads = ((at, o) for at, op in enumerate(block.ops) for o in op.walk() if isinstance(o, StateGet))
-    return {read.state: at for at, read in reads}
 
 
 def _forwards(state: Value) -> bool:

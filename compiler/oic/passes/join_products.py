@@ -196,7 +196,7 @@ def _constant(module: Module, parts: list[Constant], rank: int, axis: int) -> Co
     types = [part.type for part in parts]
     shape = list(types[0].maximum)
     shape[axis - rank] = sum(type_.maximum[axis - rank] for type_ in types)
-    lines = {part.symbol: part.span.line if part.span else 0 for part in parts}
+    lines = {part.symbol: part.line for part in parts}
     name, taken = name_of([*lines]), {op.attributes().get("symbol") for op in module.top.ops}
     symbol = next(s for n in count() if (s := f"{name}{n or ''}") not in taken)
     type_ = TensorType(types[0].dtype, tuple(shape), types[0].encoding)

@@ -97,10 +97,10 @@ def _filters(value: Value, target: Target) -> bool:
 def _replace(module: Module, constant: Constant, parts: Parts) -> list[Constant]:
     """The constants that parts become, named after the whole, in their places."""
     made: list[Constant] = []
-    line = constant.span.line if constant.span else 0
     for number, (values, array) in enumerate(parts.values()):
         symbol, first = f"{constant.symbol}.{number}", values[0]
-        made.append(Constant(symbol, first.tensor, {constant.symbol: line}, span=constant.span, hint=first.hint))
+        parts_of = {constant.symbol: constant.line}
+        made.append(Constant(symbol, first.tensor, parts_of, span=constant.span, hint=first.hint))
         module.weights[symbol] = array
         module.top.replace({value: made[-1].result for value in values})
     return made

@@ -48,16 +48,12 @@ class Options(Protocol):
     def computer(self) -> Computer | None: ...
 
 
-def _always(options: Options) -> bool:
-    return True
-
-
 @dataclass(frozen=True)
 class Step:
     """One pass of the pipeline: its name, what it is for here, the stage it leaves.
 
-    takes    the options that the pass takes, by name
-    wanted   whether it runs, with these options
+    takes   the options that the pass takes, by name
+    alone   it runs without threads only
     """
 
     name: str
@@ -65,7 +61,7 @@ class Step:
     reason: str
     stage: str
     takes: tuple[str, ...] = ()
-    wanted: Callable[[Options], bool] = _always
+    alone: bool = False
 
     def apply(self, module: Module, options: Options) -> None:
         """Run the pass with its options."""
@@ -89,8 +85,7 @@ PIPELINE: tuple[Step, ...] = (
     Step("hoist-checks", hoist_checks, "refusals before effects, so that a refused step changes nothing",
          "indexed"),
     Step("serialize", serialize, "without threads: from here on straight code; after the one pass that moves "
-         "refusals, so that these are the same with threads", "indexed",
-         wanted=lambda options: options.threads == 1),
+         "refusals, so that these are the same with threads", "indexed", alone=True),
     Step("fold-checks", fold, "what the hoisted checks turn out to know", "indexed"),
     Step("cse-checks", cse, "one check for all accesses alike", "indexed"),
     Step("redundant-checks", redundant_checks, "checks that earlier ones imply", "indexed"),

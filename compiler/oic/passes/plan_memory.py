@@ -86,7 +86,7 @@ def _buffers(func: Func, live: Liveness, align: int) -> dict[str, Buffer]:
         if place is None or place.space not in ("arena", "entry", "input", "output") or place.offset is None:
             continue
         key = place.buffer if place.space == "arena" else f"{place.space}:{place.buffer}"
-        line = value.op.span.line if value.op is not None and value.op.span else 0
+        line = value.op.line if value.op is not None else 0
         first, last = live.defined(value), live.needed(value)
         buffer = found.setdefault(key, Buffer(
             place.buffer, place.space, 0, value.tensor.nbytes, align, first, last, line,
@@ -134,8 +134,7 @@ def _scratch(op: Op, func: Func, live: Liveness, found: dict[str, Buffer], align
     for i, nbytes in enumerate(sizes):
         name = f"{around(op).results[0].placed.buffer}.scratch{i or ''}"
         name += f".{live.start[op]}" if name in found else ""
-        line = op.span.line if op.span else 0
         found[name] = Buffer(
-            name, "arena", 0, nbytes, align, live.start[op], live.start[op], line,
+            name, "arena", 0, nbytes, align, live.start[op], live.start[op], op.line,
             func.symbol, f"working memory of {op.name}",
         )  # fmt: skip

@@ -20,6 +20,7 @@ from oic.operators.refusal import refusal
 from oic.reference.interpret import SEMANTICS, Machine
 from oic.reference.state_storage import IntegerBox
 
+
 def _for(m: Machine, op: Any) -> None:
     first, last = m.integer(op.start), m.integer(op.end)
     carried = op.body.args[1:]

@@ -306,7 +306,7 @@ def _state(module: Module, share: float, title: str) -> Drawing:
         op, nbytes, parts = states[b.name], touched[b.name], used[b.name]
         names = [f"{i.name} up to {i.capacity:,}" for i in growing(op.type)]
         grows = f"\ngrows with {', '.join(names)}" if names else ""
-        line = _where(op.span.line if op.span else 0, module.source)
+        line = _where(op.line, module.source)
         said = f"{b.name}: {op.type}\n{nbytes:,} of {b.nbytes:,} bytes in use{line}{grows}"
         if reserved:
             boxes.append(_slab(at, nbytes, total, "k-state", said, b.name))
@@ -359,7 +359,7 @@ def _weights(module: Module) -> list[Drawing]:
     for b in plan.space("weights"):
         op = constants[b.name]
         joined = f"\n{'joined' if len(op.parts) > 1 else 'part'} of {', '.join(op.parts)}" if op.parts else ""
-        lines = dict.fromkeys(op.parts.values()) or [op.span.line if op.span else 0]
+        lines = dict.fromkeys(op.parts.values()) or [op.line]
         title = f"{b.name}: {op.type}\n{b.nbytes:,} bytes at {b.offset:,}{joined}"
         title += "".join(_where(line, module.source) for line in lines)
         boxes.append(_slab(b.offset, b.nbytes, total, "k-weights", title, b.name))

@@ -75,7 +75,7 @@ def _variable(unit: Unit, field: StateMember) -> dict[str, Any]:
     type_, symbol = field.type, field.op.symbol
     return {
         "name": symbol, "member": field.member, "type": str(type_), "dtype": str(type_.dtype),
-        "offset": field.offset, "bytes": field.nbytes, "line": field.op.span.line if field.op.span else 0,
+        "offset": field.offset, "bytes": field.nbytes, "line": field.op.line,
         "shape": list(type_.capacity_shape), "strides": list(field.strides), "ring": type_.ring,
         "indices": [
             {
@@ -92,6 +92,6 @@ def _constant(unit: Unit, op: Constant) -> dict[str, Any]:
     buffer, type_ = unit.weights[op.symbol], op.result.tensor
     return {
         "name": op.symbol, "type": str(type_), "dtype": str(type_.dtype), "encoding": type_.encoding,
-        "offset": buffer.offset, "bytes": buffer.nbytes, "line": op.span.line if op.span else 0,
+        "offset": buffer.offset, "bytes": buffer.nbytes, "line": op.line,
         "shape": list(type_.maximum), "parts": [{"name": name, "line": line} for name, line in op.parts.items()],
     }  # fmt: skip
