@@ -402,10 +402,10 @@ class Op:
         """The op is in this block or in one nested in it."""
         return self.within(block) is not None
 
-    def touched(self, how: str) -> list[Value]:
-        """The states read ('read') or written ('write') here, nested regions included."""
-        found = (getattr(op, key) for op in self.walk() for key in (op.reads if how == "read" else op.writes))
-        return list(dict.fromkeys(found))
+    def touched(self, how: str = "") -> list[Value]:
+        """The states read ('read'), written ('write') or either here, nested regions included."""
+        ways = ((op, op.reads if how == "read" else op.writes if how else op.reads + op.writes) for op in self.walk())
+        return list(dict.fromkeys(getattr(op, key) for op, keys in ways for key in keys))
 
     @property
     def effect_free(self) -> bool:

@@ -68,7 +68,7 @@ class Sharing:
         self._known: dict[Value, int] = {}
         self.addressed: dict[Value, bool] = {}  # of numbers in expressions, as far as asked: some user wants an address
         # What accesses each state, and the positions at which it is written: in program order.
-        touched = ((s, op) for op in ops if op.reads or op.writes for s in {*op.touched("read"), *op.touched("write")})
+        touched = ((s, op) for op in ops if op.reads or op.writes for s in op.touched())
         self.accesses = {
             state: state_regions.Accesses(found, self.ranges, self._lives) for state, found in by_key(touched).items()
         }

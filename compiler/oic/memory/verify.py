@@ -205,9 +205,7 @@ def _computed_there(op: StateEntry, held: list[Value], found: Lives, ranges: Ran
     first, last = found.starts[op], found.starts[store]
     until = max(found.last[v] for v in inside)
     for other, at in found.starts.items():
-        if other is op or other is store or other.regions or op.state not in [
-            *other.touched("read"), *other.touched("write")
-        ]:  # fmt: skip
+        if other is op or other is store or other.regions or op.state not in other.touched():
             continue
         if is_apart(other, box, ranges) or any(r in inside for r in other.results):
             continue
@@ -296,7 +294,7 @@ def _apart(op: Op) -> None:
                     raise fault(op, f"{a!r} and {b!r} of regions that run at once share bytes")
         for first, second in ((one, other), (other, one)):
             written = {s for o in first.ops for s in o.touched("write")}
-            used = {s for o in second.ops for how in ("read", "write") for s in o.touched(how)}
+            used = {s for o in second.ops for s in o.touched()}
             for state in written & used:
                 raise fault(op, f"{state!r} is written by one region and used by another")
 

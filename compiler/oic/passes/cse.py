@@ -18,7 +18,8 @@ Two extents of one integer are one, and shapes that were compared because of the
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,7 +57,7 @@ class _Found:
 
     given: dict[Hashable, list[Value]] = field(default_factory=dict)
     bound: dict[Value, Extent] = field(default_factory=dict)
-    version: dict[Value, int] = field(default_factory=dict)
+    version: Counter[Value] = field(default_factory=Counter)
     held: dict[Value, tuple[int, Value]] = field(default_factory=dict)
     same: dict[Extent, Extent] = field(default_factory=dict)
     values: dict[Value, Value] = field(default_factory=dict)
@@ -77,11 +78,11 @@ def _block(block: Block, found: _Found) -> None:
     for op in block.ops:
         op.replace_operands(found.values)
         if op.regions:
-            _bump(op.touched("write"), found.version)
+            found.version.update(op.touched("write"))
             for region in op.regions:
                 written = [state for inner in region.ops for state in inner.touched("write")]
                 _block(region, found)
-                _bump(written, found.version)  # what one branch holds says nothing of the other
+                found.version.update(written)  # what one branch holds says nothing of the other
             kept.append(op)
             continue
         key = _key(op, found.version)
@@ -99,20 +100,15 @@ def _block(block: Block, found: _Found) -> None:
         elif isinstance(op, AssertShape) and found.same and found.shape(op.x.shape) == found.shape(op.shape):
             found.values[op.result] = op.x
             continue
-        elif isinstance(op, StateSet) and found.held.get(op.state) == (found.version.get(op.state, 0), op.value):
+        elif isinstance(op, StateSet) and found.held.get(op.state) == (found.version[op.state], op.value):
             continue  # it holds that already
-        _bump(op.touched("write") if op.writes else (), found.version)
+        found.version.update(op.touched("write") if op.writes else ())
         if isinstance(op, (StateGet, StateSet)) and not op.indices:
             held = op.result if isinstance(op, StateGet) else op.value
-            found.held[op.state] = found.version.get(op.state, 0), held
+            found.held[op.state] = found.version[op.state], held
         kept.append(op)
     block.set_ops(kept)
     found.journal.undo(mark)
-
-
-def _bump(written: Iterable[Value], version: dict[Value, int]) -> None:
-    for state in written:
-        version[state] = version.get(state, 0) + 1
 
 
 def _use_first(module: Module, found: _Found) -> None:
@@ -138,7 +134,7 @@ def _resized(part: Any, found: _Found) -> Any:
     return part
 
 
-def _key(op: Op, version: dict[Value, int]) -> Hashable | None:
+def _key(op: Op, version: Mapping[Value, int]) -> Hashable | None:
     """What makes an op the same as another; None if it must stay."""
     if isinstance(op, CheckRange):
         return type(op), _frozen([op.value, op.low, op.high])
@@ -146,7 +142,7 @@ def _key(op: Op, version: dict[Value, int]) -> Hashable | None:
         return None
     parts = op.__dict__
     fields = tuple([part if type(part := parts[name]) is Value else _frozen(part) for name in op.fields])
-    reads = tuple([(id(s), version.get(s, 0)) for s in op.touched("read")]) if op.reads or op.regions else ()
+    reads = tuple([(id(s), version[s]) for s in op.touched("read")]) if op.reads or op.regions else ()
     return type(op), fields, reads, tuple([None if r.type is INDEX else str(r.type) for r in op.results])
 
 

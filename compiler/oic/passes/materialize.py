@@ -172,7 +172,7 @@ def _wait(load: StateLoad, seen: _Views) -> None:
     barred = any(op.terminator or any(isinstance(o, Barrier) for o in op.walk()) for op in between)
     if barred or last > live.end[block.ops[end - 1]]:
         return
-    if any(load.state in (*op.touched("read"), *op.touched("write")) for op in between):
+    if any(load.state in op.touched() for op in between):
         return
     first = live.start[block.ops[start]]
     block.ops[start:end] = between + writes

@@ -67,10 +67,10 @@ def _ordered(op: Parallel, facts: Facts, mapping: dict[Value, Value]) -> list[Op
 
 
 class _Region:
-    """What matters of a region: the states it reads and writes, and whether it may refuse the step."""
+    """What matters of a region: the states that it touches and writes, and whether it may refuse the step."""
 
     def __init__(self, block: Block, facts: Facts) -> None:
-        self.reads, self.writes = ({s for op in block.ops for s in op.touched(how)} for how in ("read", "write"))
+        self.touches, self.writes = ({s for op in block.ops for s in op.touched(how)} for how in ("", "write"))
         self.refuses = _may_refuse(block, facts)
 
 
@@ -98,7 +98,7 @@ def grouped(regions: list[_Region]) -> list[set[int]]:
     touching: dict[Value, int] = {}  # one of the regions that touch a state
     refusing: list[int] = []  # those so far that have to be done before the next with effects
     for i, region in enumerate(regions):
-        for state in written & (region.reads | region.writes):
+        for state in written & region.touches:
             groups.join(touching.setdefault(state, i), i)
         if region.writes:
             for k in refusing:
