@@ -211,6 +211,6 @@ class IndexBuilder:
         return self.once(("shape", value, shape), lambda: self.emit(make()).result)
 
 
-def not_negative(value: Value, size: Dim, name: str, span: Span | None) -> index.CheckRange:
-    status = "OIC_ERR_SHAPE"
-    return index.CheckRange(value, 0, dims.maximum(size), status, status, name, span=span)
+def not_negative(value: Value, size: Dim, name: str, span: Span | None) -> Op:
+    """Refuse the step with OIC_ERR_SHAPE where a size, the value here, is negative."""
+    return index.in_shape(value, 0, dims.maximum(size), name, span=span)
