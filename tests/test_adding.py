@@ -353,6 +353,7 @@ def letters(c: Checkpoint) -> Decoder:
         embed="e", q=matrix("q"), k=matrix("k"), v=matrix("v"), o=matrix("o"),
         network=Network(matrix("u"), matrix("d"), "silu", matrix("g")), before_attention=Norm("{l}.a", "rms", 1e-6),
         before_network=Norm("{l}.n", "rms", 1e-6), final=Norm("f", "rms", 1e-6),
+        head=Matrix("e"),
     )  # fmt: skip
 
 
