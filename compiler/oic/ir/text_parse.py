@@ -119,23 +119,17 @@ def _unexpected(source: Source, error: Any) -> OicError:
 
 @v_args(inline=True)
 class _Builder(Transformer_NonRecursive[lark.Token, Module]):
-    """One method a rule of the grammar, or a terminal that has a value; from left to right, what is inside first.
-
-    origin   the text that locations point into
-    extents  those that the header declares
-    scopes   the values that may be named, in each region around
-    blocks   those of the regions around
-    """
+    """One method a rule of the grammar, or a terminal that has a value; from left to right, what is inside first."""
 
     add, sub, mul, neg = operator.add, operator.sub, operator.mul, operator.neg
     FLOAT, because, scalar = float, str, TensorType
 
     def __init__(self, text: Source, origin: Source | None) -> None:
         super().__init__()
-        self.text, self.origin = text, origin
-        self.extents: dict[str, Extent] = {}
-        self.scopes: list[dict[str, Value]] = [{}]
-        self.blocks: list[Block] = []
+        self.text, self.origin = text, origin  # what is read; what locations point into
+        self.extents: dict[str, Extent] = {}  # of the header
+        self.scopes: list[dict[str, Value]] = [{}]  # what may be named, of each region around
+        self.blocks: list[Block] = []  # of the regions around
 
     def _wrong(self, message: str, at: Any, slug: str = "ir-syntax") -> OicError:
         return fail(slug, message, _span(self.text, at))

@@ -75,26 +75,19 @@ def _rules(module: Module) -> Iterator[_Rule]:
 
 @dataclass
 class _Access:
-    """An access of a table of positions, relative to where the counter stood before the advance around it.
-
-    sure    it runs whatever the data are, as often as the loops around it have iterations
-    """
+    """An access of a table of positions, relative to where the counter stood before the advance around it."""
 
     op: TableAccess
     at: Sides
-    sure: bool
+    sure: bool  # it runs whatever the data are, as often as the loops around it have iterations
 
 
 @dataclass
 class _Advance:
-    """Ops of a block that run from one position on, up to where what is nested counts by itself, or it ends.
+    """Ops of a block that run from one position on, up to where what is nested counts by itself, or it ends."""
 
-    moved   what the counter was stepped by so far
-    read    integers that are the counter, and what it had been stepped by then
-    """
-
-    moved: LinearForm = field(default_factory=dict)
-    read: dict[Value, LinearForm] = field(default_factory=dict)
+    moved: LinearForm = field(default_factory=dict)  # what the counter was stepped by so far
+    read: dict[Value, LinearForm] = field(default_factory=dict)  # integers that are the counter: `moved` at that time
     accesses: list[_Access] = field(default_factory=list)
 
 

@@ -193,10 +193,7 @@ def completed(part: BufferGroup, some: Sequence[int], packing: Packing) -> Packi
 
 
 def _extend(part: BufferGroup, packing: Packing, placed: list[Occupied], order: Sequence[int], limit: int) -> bool:
-    """Place the buffers of an order as low as they fit; False, and not all placed, if above the limit.
-
-    placed   what lies already, by offset; added to
-    """
+    """Place buffers in order, as low as they fit beside `placed`, and add them there; False: one is above the limit."""
     lie = bytearray(len(part.sizes))
     for _, _, i in placed:
         lie[i] = 1

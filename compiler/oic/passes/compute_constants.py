@@ -38,13 +38,10 @@ Computer = Callable[[Module, Target], Mapping[str, Array] | None]
 
 @dataclass(frozen=True)
 class _Member:
-    """Which member of families something is made of; of none, it is the same in every loop.
-
-    counts   how many there are along each index
-    """
+    """Which member of families something is made of; of none, it is the same in every loop."""
 
     indices: tuple[Value, ...] = ()
-    counts: tuple[int, ...] = ()
+    counts: tuple[int, ...] = ()  # of the members along each index
 
 
 _Made = dict[Op, _Member]

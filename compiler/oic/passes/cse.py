@@ -44,24 +44,15 @@ def cse(module: Module) -> None:
 
 @dataclass
 class _Found:
-    """What is known at a place.
+    """What is known at a place.  What is `given` and `bound` is forgotten at the end of a block."""
 
-    given     what an op like this one has given
-    bound     the extent of an integer
-    version   of a state, counted up by writes
-    held      the version of an integer state that is no table, and what it holds in it
-    same      the extent that takes an extent's place, wherever it is
-    values    what takes a value's place: an op hears of it once, when its turn comes
-    journal   of `given` and `bound`, which are forgotten at the end of a block
-    """
-
-    given: dict[Hashable, list[Value]] = field(default_factory=dict)
-    bound: dict[Value, Extent] = field(default_factory=dict)
-    version: Counter[Value] = field(default_factory=Counter)
-    held: dict[Value, tuple[int, Value]] = field(default_factory=dict)
-    same: dict[Extent, Extent] = field(default_factory=dict)
-    values: dict[Value, Value] = field(default_factory=dict)
-    journal: Journal = field(default_factory=Journal)
+    given: dict[Hashable, list[Value]] = field(default_factory=dict)  # by an op like this one
+    bound: dict[Value, Extent] = field(default_factory=dict)  # the extent of an integer
+    version: Counter[Value] = field(default_factory=Counter)  # of a state: writes so far
+    held: dict[Value, tuple[int, Value]] = field(default_factory=dict)  # by a scalar integer state, in which version
+    same: dict[Extent, Extent] = field(default_factory=dict)  # what takes an extent's place, wherever it is
+    values: dict[Value, Value] = field(default_factory=dict)  # and a value's: an op hears of it once, at its turn
+    journal: Journal = field(default_factory=Journal)  # of `given` and `bound`
 
     def size(self, size: Dim) -> Dim:
         """A size of the extents that take the place of its own."""

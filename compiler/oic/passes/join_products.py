@@ -52,15 +52,11 @@ class _Use:
 
 @dataclass(frozen=True, eq=False)
 class _Matrix:
-    """A constant that products alone read, all in the same way.
-
-    b     the constant that is added to their results, if there is one
-    uses  in the order of the program
-    """
+    """A constant that products alone read, all in the same way."""
 
     op: Constant
-    b: Constant | None
-    uses: list[_Use]
+    b: Constant | None  # what is added to their results
+    uses: list[_Use]  # in the order of the program
 
 
 def join_products(module: Module, target: Target = TARGETS["portable"], threads: int = 1) -> None:
@@ -91,10 +87,7 @@ def _pays(uses: tuple[_Use, ...], target: Target, threads: int) -> bool:
 
 
 def _groups(module: Module, *, loops: bool) -> list[list[_Matrix]]:
-    """Matrices that are read side by side, each group in the order of its products.
-
-    loops  over elements may follow
-    """
+    """Matrices read side by side, each group in the order of its products; `loops` over elements may follow."""
     order = {op: i for i, op in enumerate(module.all_ops())}
     found: dict[Hashable, list[_Matrix]] = {}
     for constant in module.constants():

@@ -173,10 +173,7 @@ def _decision(module: Module, symbol: str, constant: Value, uses: list[Reader], 
 
 
 def _stored(constant: Value, uses: list[Reader], storage: str, layouts: Sequence[str]) -> str:
-    """Give the constant a storage, or say why not.
-
-    layouts  that groups may have
-    """
+    """Give the constant a storage, groups in one of the layouts, or say why not."""
     type_ = constant.tensor
     members = any(isinstance(reader.op, ConstantSelect) for reader in uses)  # that are no matrices
     if type_.rank < 2 or not type_.static or 0 in type_.shape or members:
