@@ -8,8 +8,8 @@
    neighbours, also behind the end of a row, where there is nothing to store.  Where an output has one input channel, rows are
    computed one by one, or in pairs that share what they load, which needs the fewest loads and stores; short ones together.
 
-   Where an output has one row of one input channel, its words are made in registers, if a machine has an instruction for that
-   (oic_words_near), and its sums stored from there.
+   Where an output has one row of one input channel, or all of that lies in two registers, its words are made in registers, if a
+   machine has an instruction for that (oic_words_near), and its sums stored from there.
 
    Of few positions, each has its window gathered instead, in the order of w, whose rows it goes along.
 
@@ -29,6 +29,8 @@
 #define ROW 8               /* registers of sums of a row */
 #define PAIRS (OIC_WIDTH >= 8) /* rows are computed in pairs: with narrower registers that does not pay */
 #define NEAR 4              /* registers of positions whose words are made as they are needed */
+#define NEARS 8             /* and of those of a plane, */
+#define LAST (OIC_NEAR - 1) /* where the last number lies then, a 0 */
 #define SPARE OIC_LANES     /* words behind the planes that lanes without a position may meet */
 
 #include "common/conv_planes.inc.h"
@@ -299,41 +301,106 @@ static inline void NAME(oic_conv_rows)(const NAME(oic_conv_view) *v, const uint3
     }
 }
 
-/* Positions p to p + n of channel c, whose rows of x and results lie at x and y. */
-OIC_INLINE void NAME(oic_conv_some)(const NAME(oic_conv_view) *v, int count, ptrdiff_t c, const T *x, W_T *y, ptrdiff_t p,
-                                    ptrdiff_t n)
+/* Whether windows are of the only row, with the same places wherever they begin; else of planes. */
+static inline int NAME(oic_conv_is_row)(const ARGS(oic_conv_planes) *a)
+{
+    return a->height == 1 && a->taps_y == 1 && a->out_height == 1;
+}
+
+/* Whether words are made in registers: those of NEAR registers of positions of a row of x, or of a plane and a number that is 0, lie
+   among as many numbers as there are places for, of which work has NEARS times as many registers as a position has words. */
+static inline int NAME(oic_conv_is_near)(const NAME(oic_conv_view) *v)
+{
+    const ARGS(oic_conv_planes) *const a = v->a;
+    const ptrdiff_t some = a->out_width < NEAR * OIC_WIDTH ? a->out_width : NEAR * OIC_WIDTH;
+    const ptrdiff_t reach = (some - 1) * a->stride_x + (v->x.taps * OIC_WORD - 1) * a->dilation_x + 1;
+    if (!a->along || v->inputs != 1 || v->outputs != 1 || a->rows != a->out_height || a->columns != a->out_width) {
+        return 0;
+    }
+    return NAME(oic_conv_is_row)(a) ? oic_words_are_near(reach)
+                                    : a->out_height * a->out_width <= NEARS * OIC_WIDTH && oic_words_are_near(a->height * a->width + 1);
+}
+
+/* The numbers that are at least 0 and less than n. */
+static inline oic_mask NAME(oic_conv_within)(oic_register_i32 v, int32_t n)
+{
+    return oic_mask_and(oic_register_less_i32(oic_register_of_i32(-1), v), oic_register_less_i32(v, oic_register_of_i32(n)));
+}
+
+/* to[words][4], a byte a number: where n positions from p on find the numbers of their words, or, where there are none, LAST. */
+OIC_LOOP void NAME(oic_conv_places)(const NAME(oic_conv_view) *v, ptrdiff_t p, ptrdiff_t n, uint32_t *to)
+{
+    const ARGS(oic_conv_planes) *const a = v->a;
+    const int row = NAME(oic_conv_is_row)(a);
+    const int32_t high = row ? 1 : (int32_t)a->height, wide = row ? LAST : (int32_t)a->width;
+    ptrdiff_t oy = p / a->out_width, ox = p % a->out_width;
+    for (ptrdiff_t i = 0; i < n; i += OIC_WIDTH) {
+        int32_t top[OIC_WIDTH] = {0}, left[OIC_WIDTH] = {0};
+        for (ptrdiff_t l = 0; l < OIC_WIDTH && i + l < n; ++l) {
+            top[l] = row ? 0 : (int32_t)(oy * a->stride_y - a->padding_y);
+            left[l] = (int32_t)(ox * a->stride_x - (row ? 0 : a->padding_x));
+            ox = ox + 1 < a->out_width ? ox + 1 : 0;
+            oy += ox == 0;
+        }
+        for (ptrdiff_t k = 0; k < v->each / OIC_WORD; ++k) {
+            const int32_t down = (int32_t)(k / v->x.taps * a->dilation_y), along = (int32_t)(k % v->x.taps * v->x.dilation);
+            const oic_register_i32 y = oic_register_load_i32(top) + down, first = oic_register_load_i32(left) + along;
+            const oic_mask met = NAME(oic_conv_within)(y, high);
+            oic_register_u32 word = oic_register_of_u32(0u);
+            for (int32_t b = 0; b < OIC_WORD; ++b) {
+                const oic_register_i32 x = first + b * (int32_t)a->dilation_x;
+                const oic_register_u32 at = oic_register_unsigned(y * wide + x), none = oic_register_of_u32((uint32_t)LAST);
+                word |= oic_register_select_u32(oic_mask_and(met, NAME(oic_conv_within)(x, wide)), at, none) << (uint32_t)(8 * b);
+            }
+            memcpy(to + (k * NEAR + i / OIC_WIDTH) * OIC_WIDTH, &word, sizeof word);
+        }
+    }
+}
+
+/* n positions of channel c, from number `first` of a row of so many numbers of x on, with their places; from y on. */
+OIC_INLINE void NAME(oic_conv_some)(const NAME(oic_conv_view) *v, int count, ptrdiff_t c, const uint32_t *places, const T *x,
+                                    ptrdiff_t size, ptrdiff_t first, W_T *y, ptrdiff_t n)
 {
     const ARGS(oic_conv_planes) *const a = v->a;
     oic_register_u32 sums[NEAR];
     uint32_t sum[NEAR * OIC_WIDTH];
-    oic_words_near(count, a->w + c * v->each, v->x.taps, x, a->width, p - a->padding_x,
+    oic_words_near(count, a->w + c * v->each, v->each / OIC_WORD, places, x, size, first,
                    a->b != NULL ? (uint32_t)B_LOAD(a->b, c) : 0u, sums);
 #if defined(OIC_REQUANTIZES)
     if (sizeof *y == 1 && oic_requantized_to_bytes(&a->by, c, v->within)) {
         const int32_t multiplier = a->by.multiplier[c * a->by.each], zero = oic_wrap_i32(v->within.zero);
-        oic_requantized_some(count, sums, n, multiplier, a->by.shift[c * a->by.each], zero, W_LOW < 0,
-                             (uint8_t *)(void *)(y + p));
+        oic_requantized_some(count, sums, n, multiplier, a->by.shift[c * a->by.each], zero, W_LOW < 0, (uint8_t *)(void *)y);
         return;
     }
 #endif
     memcpy(sum, sums, (size_t)count * sizeof *sums);
-    NAME(oic_conv_store)(v, sum, n, c, y, p, a->out_width);
+    NAME(oic_conv_results)(v, sum, n, c);
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        W_STORE(y, i, (W_C)sum[i]);
+    }
 }
 
-/* Rows first..end-1, which are all of their channels, with one output each. */
-static inline void NAME(oic_conv_near)(const NAME(oic_conv_view) *v, ptrdiff_t first, ptrdiff_t end)
+/* Planes first..end-1, which are all of their channels, with one output each. */
+static inline void NAME(oic_conv_near)(const NAME(oic_conv_view) *v, ptrdiff_t first, ptrdiff_t end, uint32_t *places)
 {
     const ARGS(oic_conv_planes) *const a = v->a;
-    for (ptrdiff_t row = first, c = first % a->channels; row < end; ++row, c = c + 1 < a->channels ? c + 1 : 0) {
-        const T *const x = a->x + row * a->width;
-        W_T *const y = a->y + row * a->out_width;
-        for (ptrdiff_t p = 0; p < a->out_width; p += NEAR * OIC_WIDTH) {
-            const ptrdiff_t left = a->out_width - p;
+    const int row = NAME(oic_conv_is_row)(a);
+    const ptrdiff_t size = a->height * a->width, outputs = a->out_height * a->out_width, some = NEAR * OIC_WIDTH;
+    const ptrdiff_t each = row ? 0 : v->each / OIC_WORD * some;
+    for (ptrdiff_t p = 0; p < (row && outputs > some ? some : outputs); p += some) {
+        NAME(oic_conv_places)(v, p, outputs - p < some ? outputs - p : some, places + p / some * each);
+    }
+    for (ptrdiff_t plane = first, c = first % a->channels; plane < end; ++plane, c = c + 1 < a->channels ? c + 1 : 0) {
+        const T *const x = a->x + plane * size;
+        W_T *y = a->y + plane * outputs;
+        const uint32_t *from = places;
+        ptrdiff_t at = row ? -a->padding_x : 0;
+        for (ptrdiff_t left = outputs; left > 0; left -= some, y += some, from += each, at += row ? some * a->stride_x : 0) {
             switch ((left - 1) / OIC_WIDTH) {
-            case 2: NAME(oic_conv_some)(v, 3, c, x, y, p, left); break;
-            case 1: NAME(oic_conv_some)(v, 2, c, x, y, p, left); break;
-            case 0: NAME(oic_conv_some)(v, 1, c, x, y, p, left); break;
-            default: NAME(oic_conv_some)(v, NEAR, c, x, y, p, left < NEAR * OIC_WIDTH ? left : NEAR * OIC_WIDTH); break;
+            case 2: NAME(oic_conv_some)(v, 3, c, from, x, size, at, y, left); break;
+            case 1: NAME(oic_conv_some)(v, 2, c, from, x, size, at, y, left); break;
+            case 0: NAME(oic_conv_some)(v, 1, c, from, x, size, at, y, left); break;
+            default: NAME(oic_conv_some)(v, NEAR, c, from, x, size, at, y, left < some ? left : some); break;
             }
         }
     }
@@ -400,12 +467,11 @@ static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first,
 #if defined(OIC_REQUANTIZES)
     v.within = oic_requantized_within((int64_t)W_LOW, (int64_t)W_HIGH, a->by.zero_point);
 #endif
-    if (a->along && v.inputs == 1 && v.outputs == 1 && a->height == 1 && a->taps_y == 1 && a->out_height == 1 &&
-        a->columns == a->out_width && a->dilation_x == 1 && oic_words_are_near(v.x.taps, a->stride_x)) {
-        NAME(oic_conv_near)(&v, first, end);
+    v.planes = oic_own(a->work, worker, (size_t)a->room);
+    if (NAME(oic_conv_is_near)(&v)) {
+        NAME(oic_conv_near)(&v, first, end, v.planes);
         return;
     }
-    v.planes = oic_own(a->work, worker, (size_t)a->room);
     uint32_t *const spare = v.planes + NAME(oic_conv_deep)(&v) * v.y.phases * v.x.phases * v.size;
     oic_words_zero(spare, SPARE);
     v.at = (int32_t *)(void *)(spare + SPARE);
@@ -476,7 +542,9 @@ static inline void NAME(oic_conv_planes)(const ARGS(oic_conv_planes) *a)
 
 #undef FEW
 #undef FOUR
+#undef LAST
 #undef NEAR
+#undef NEARS
 #undef PAIRS
 #undef ROW
 #undef SPAN

@@ -344,7 +344,7 @@ static inline oic_register_u32 oic_register_neighbours(const int8_t *row, uint64
 }
 
 #if defined(__AVX512VBMI__)
-#define OIC_NEAR 16
+#define OIC_NEAR 128
 
 typedef struct {
     __m512i low, high;
@@ -359,11 +359,9 @@ static inline oic_register_row oic_register_load_row(const int8_t *row, ptrdiff_
     return (oic_register_row){_mm512_xor_si512(low, bias), _mm512_xor_si512(high, bias)};
 }
 
-static inline oic_register_u32 oic_register_near(oic_register_row row, uint32_t at)
+static inline oic_register_u32 oic_register_near(oic_register_row row, oic_register_u32 places)
 {
-    const oic_register_u32 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    const oic_register_u32 order = (lane + at) * 0x01010101u + 0x03020100u;
-    return (oic_register_u32)_mm512_permutex2var_epi8(row.low, (__m512i)order, row.high);
+    return (oic_register_u32)_mm512_permutex2var_epi8(row.low, (__m512i)places, row.high);
 }
 #endif
 

@@ -239,7 +239,7 @@ static inline oic_register_u32 oic_register_dot_i16(oic_register_u32 sum, oic_re
    it is 2 where the bytes of w have no sign.  There, oic_register_fours gives words of the bytes of four rows, the first row's
    lowest; oic_register_neighbours, where OIC_NEIGHBOURS is defined, those of four neighbours of a row of `size` numbers
    that is 0 outside, from first + i * step on, for steps of up to OIC_NEIGHBOURS; what is inside, oic_neighbours_inside says for
-   all rows that are as long.  oic_register_load_row, where OIC_NEAR is defined, has the 128 numbers of such a row from `first` on,
-   and oic_register_near the words of w of which the first begins at number `at` of them, at most 4 * (OIC_NEAR - 1) + 48. */
+   all rows that are as long.  oic_register_load_row, where OIC_NEAR is defined, has that many numbers of such a row from `first`
+   on, and oic_register_near the words of w of four of them each, a byte of `places` a number. */
 
 #endif

@@ -276,27 +276,27 @@ static inline uint32_t oic_words_higher(const uint32_t *x, ptrdiff_t n)
     return sum;
 }
 
-/* Whether oic_words_near computes sums of n words, of positions so far apart. */
-static inline int oic_words_are_near(ptrdiff_t n, ptrdiff_t step)
-{
-#if defined(OIC_NEAR)
-    return n <= OIC_NEAR && step == 1;
-#else
-    return (void)n, (void)step, 0;
+#if !defined(OIC_NEAR)
+#define OIC_NEAR 0
 #endif
+
+/* Whether oic_words_near computes sums of words that lie among so many numbers. */
+static inline int oic_words_are_near(ptrdiff_t reach)
+{
+    return OIC_NEAR > 0 && reach <= OIC_NEAR;
 }
 
 /* sum[count], of at most four registers: `start` and the products of n words of the numbers of x with words of w of a row of so
-   many numbers that is 0 outside, from `first` on, of which the next word has the next four. */
-OIC_INLINE void oic_words_near(int count, const int8_t *x, ptrdiff_t n, const int8_t *row, ptrdiff_t size, ptrdiff_t first,
-                               uint32_t start, oic_register_u32 *sum)
+   many numbers that is 0 outside.  A word k is of the numbers `first` + places[k][4], a byte a number. */
+OIC_INLINE void oic_words_near(int count, const int8_t *x, ptrdiff_t n, const uint32_t *places, const int8_t *row, ptrdiff_t size,
+                               ptrdiff_t first, uint32_t start, oic_register_u32 *sum)
 {
     oic_register_u32 higher = oic_register_of_u32(0u);
     OIC_UNROLLED
     for (int i = 0; i < count; ++i) {
         sum[i] = oic_register_of_u32(start);
     }
-#if defined(OIC_NEAR)
+#if OIC_NEAR > 0
     const oic_register_row numbers = oic_register_load_row(row, size, first);
     for (ptrdiff_t k = 0; k < n; ++k) {
         uint32_t word;
@@ -305,11 +305,13 @@ OIC_INLINE void oic_words_near(int count, const int8_t *x, ptrdiff_t n, const in
         higher = WORDS_DOT(higher, oic_register_of_u32(0x80808080u), all);
         OIC_UNROLLED
         for (int i = 0; i < count; ++i) {
-            sum[i] = WORDS_DOT(sum[i], oic_register_near(numbers, (uint32_t)(i * OIC_WIDTH + k * OIC_WORD)), all);
+            oic_register_u32 four;
+            memcpy(&four, places + (4 * k + i) * OIC_WIDTH, sizeof four);
+            sum[i] = WORDS_DOT(sum[i], oic_register_near(numbers, four), all);
         }
     }
 #else
-    (void)x, (void)n, (void)row, (void)size, (void)first;
+    (void)x, (void)n, (void)places, (void)row, (void)size, (void)first;
 #endif
     OIC_UNROLLED
     for (int i = 0; i < count; ++i) {

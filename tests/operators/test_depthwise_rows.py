@@ -83,6 +83,12 @@ LINES: dict[str, tuple[tuple[int, int], tuple[int, int], dict[str, Any]]] = {
     "rows alone, shorter than a register": ((1, 5), (1, 4), {"padding": [0, 2]}),
     "rows alone, of words that 128 bytes have": ((1, 130), (1, 61), {"padding": [0, 30]}),
     "rows alone, of more": ((1, 130), (1, 65), {"padding": [0, 70]}),
+    "rows alone, a stride and a dilation": ((1, 90), (1, 5), {"padding": [0, 2], "stride": 2, "dilation": [1, 3]}),
+    "a plane that a register has": ((3, 3), (3, 3), {}),
+    "a plane that two registers have": ((25, 5), (3, 3), {}),
+    "of which one has the sums": ((11, 11), (5, 5), {"padding": 2, "stride": 2}),
+    "a plane of too many": ((8, 16), (3, 3), {}),
+    "a plane with more padding than sums are for": ((2, 5), (3, 3), {"padding": 8}),
     "nothing but padding above": ((3, 40), (3, 3), {"padding": 4, "stride": 2}),
 }
 

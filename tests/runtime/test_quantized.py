@@ -333,6 +333,17 @@ PLANES = [
     ((1, 2, 14, 64), (2, 3, 3), ((2, 2), (1, 1), (3, 3)), 2, (5, 30)),
     ((1, 2, 8, 34), (2, 3, 1), ((1, 1), (1, 0), (1, 1)), 2, (8, 34)),
     ((1, 2, 1, 40), (2, 3, 3), ((2, 1), (5, 1), (1, 1)), 2, (5, 40)),
+    ((2, 5, 3, 3), (5, 3, 3), ((1, 1), (1, 1), (1, 1)), 5, (3, 3)),
+    ((1, 3, 11, 11), (3, 5, 6), ((1, 1), (2, 3), (1, 1)), 3, (11, 12)),
+    ((1, 3, 1, 127), (3, 2, 3), ((1, 1), (1, 1), (1, 1)), 3, (2, 127)),
+    ((1, 3, 8, 16), (3, 3, 3), ((1, 1), (1, 1), (1, 1)), 3, (8, 16)),
+    ((1, 3, 9, 14), (3, 3, 3), ((1, 1), (1, 1), (1, 1)), 3, (9, 14)),
+    ((2, 3, 7, 18), (3, 4, 2), ((3, 2), (4, 1), (2, 5)), 3, (4, 8)),
+    ((1, 3, 2, 5), (3, 3, 3), ((1, 1), (6, 4), (1, 1)), 3, (12, 11)),
+    ((1, 3, 2, 5), (3, 3, 3), ((1, 1), (6, 5), (1, 1)), 3, (12, 13)),
+    ((1, 3, 1, 60), (3, 1, 5), ((1, 2), (0, 2), (1, 3)), 3, (1, 26)),
+    ((1, 3, 1, 130), (3, 1, 2), ((1, 1), (0, 31), (1, 21)), 3, (1, 171)),
+    ((1, 3, 1, 130), (3, 1, 2), ((1, 1), (0, 31), (1, 22)), 3, (1, 170)),
 ]
 
 
@@ -355,7 +366,8 @@ def test_convolutions_of_bytes_are_exact(library: CDLL) -> None:
         phases = [1 if d % s == 0 else min(s, r + 1) for s, d, r in zip(stride, gaps, reach, strict=True)]
         extent = [n + r // s for n, r, s in zip(block, reach, stride, strict=True)]
         words = inputs if along else -(-inputs // 2)
-        room = 4 * (words * math.prod(phases) * math.prod(extent) + 16 + 13 * words * math.prod(counts))
+        places = conv.NEARS * 16 * taps[0] * -(-taps[1] // 4) if along and inputs == 1 else 0
+        room = 4 * max(words * math.prod(phases) * math.prod(extent) + 16 + 13 * words * math.prod(counts), places)
         sizes = [*x_shape, outputs, *taps, *wanted.shape[2:], *stride, *padding, *dilation, groups, *block, room, int(along)]
         call(library, "planes", [guarded(x), guarded(op.flattened(w)), b, y, guarded(np.empty(room, np.uint8))], sizes)
         assert np.array_equal(y, wanted), (x_shape, w.shape)

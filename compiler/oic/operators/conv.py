@@ -32,7 +32,8 @@ LEAST = 48
 PLANES_COST = 0.85  # of weights that go by beside full registers of positions, where panels that are read once cost 1
 SPARE, CHUNK = 8 * LANES, 256  # of conv_planes.h: behind the planes, lanes of OIC_TILE_PANELS; and OIC_CHUNK
 OUTPUTS, WHOLE = 48, 12  # of conv_axis.h
-FOUR, WORD_ROWS = 4, 12  # of conv_planes_int.h: input channels that lie together; OIC_WORD_ROWS, at most
+FOUR, WORD_ROWS = 4, 12  # of conv_planes_int.h: input channels that lie together; OIC_WORD_ROWS, at most;
+NEARS = 8  # registers of places of a word
 POINTS = 1 << 18  # bytes of points of a block of tiles (conv_winograd.h)
 DEEP, TILES, RESULTS = 24, 16, 2048  # channels of a group, and tiles, of one output and of all, from which on these pay
 
@@ -307,7 +308,8 @@ class Convolution(Sums):
         channels, taps = self._most()
         along = self._in_rows()
         words = channels * taps[0] * -(-taps[1] // 2) if along else -(-channels // 2) * math.prod(taps)
-        given = self._in_blocks(rows, columns, 4 * (elements + LANES + (1 + WORD_ROWS) * words))
+        places = NEARS * LANES * taps[0] * -(-taps[1] // FOUR) if along and channels == 1 else 0
+        given = self._in_blocks(rows, columns, 4 * max(elements + LANES + (1 + WORD_ROWS) * words, places))
         return {**given, "along": flag(along)}
 
     def _tiles(self) -> tuple[int, tuple[Dim, Dim], tuple[int, int]]:
