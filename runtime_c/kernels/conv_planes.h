@@ -8,8 +8,8 @@
    taps meet.  In planes, what neighbouring positions meet are neighbours, also behind the end of a row, where there is nothing
    to store.
 
-   A block is at most `rows` rows of `columns` positions of a class; `room` bytes of work have its planes and, for each product of a
-   position, where its element of x lies.
+   A block is at most `rows` rows of `columns` positions of a class; `room` bytes of work have its planes, for each product of a
+   position where its element of x lies, and which block that is (common/conv_axis.h).
 
    Order: oic_conv's: a chunk begins at +0 and is added to +0, so that zeros of the padding times finite weights change
    nothing.  Stack: the sums of OIC_CONV_LANES positions. */
@@ -435,6 +435,7 @@ static inline void NAME(oic_conv_in_planes)(const ARGS(oic_conv_planes) *a, int 
     v.products = v.inputs * a->taps_y * a->taps_x;
     v.chunks = (v.products + OIC_CHUNK - 1) / OIC_CHUNK;
     v.planes = oic_own(a->work, worker, (size_t)a->room);
+    ptrdiff_t *const held = oic_conv_held(v.planes, a->room);
     T *const spare = v.planes + v.inputs * v.y.phases * v.x.phases * v.size;
     for (ptrdiff_t i = 0; i < SPARE; ++i) {
         spare[i] = (T)0;
@@ -450,8 +451,9 @@ static inline void NAME(oic_conv_in_planes)(const ARGS(oic_conv_planes) *a, int 
         const ptrdiff_t x0 = block % blocks_x * a->columns, g = block / blocks_x / blocks_y % a->groups;
         const ptrdiff_t n = block / blocks_x / blocks_y / a->groups;
         const ptrdiff_t o0 = v.outputs * part / parts, o1 = v.outputs * (part + 1) / parts;
-        if (unit == first || part == 0) {
+        if (*held != block + 1) {
             NAME(oic_conv_fill)(&v, n, g, y0, y1 - y0, x0);
+            *held = block + 1;
         }
         ptrdiff_t k = 0;
         for (ptrdiff_t f = 0; f < v.y.classes * v.x.classes; ++f) {
@@ -486,6 +488,7 @@ static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first,
 
 static inline void NAME(oic_conv_planes)(const ARGS(oic_conv_planes) *a)
 {
+    oic_conv_begin(a->work, 1, a->room);
     NAME(oic_conv_in_planes)(a, 0, 0, NAME(oic_conv_units)(a, a->out_height, a->out_width), 0);
 }
 
@@ -498,8 +501,26 @@ static inline void NAME(oic_conv_transpose_planes)(const ARGS(oic_conv_transpose
 {
     const ptrdiff_t down = (a->out_height + a->stride_y - 1) / a->stride_y;
     const ptrdiff_t along = (a->out_width + a->stride_x - 1) / a->stride_x;
+    oic_conv_begin(a->work, 1, a->room);
     NAME(oic_conv_in_planes)(a, 1, 0, NAME(oic_conv_units)(a, down, along), 0);
 }
+
+#if defined(OIC_POOL_H)
+/* The same two, divided among threads. */
+static inline void NAME(oic_conv_planes_divided)(oic_pool *pool, int most, ptrdiff_t units, int64_t work,
+                                                 const ARGS(oic_conv_planes) *a)
+{
+    oic_conv_begin(a->work, most, a->room);
+    oic_divide(pool, most, units, work, NAME(oic_conv_planes_part), a);
+}
+
+static inline void NAME(oic_conv_transpose_planes_divided)(oic_pool *pool, int most, ptrdiff_t units, int64_t work,
+                                                           const ARGS(oic_conv_transpose_planes) *a)
+{
+    oic_conv_begin(a->work, most, a->room);
+    oic_divide(pool, most, units, work, NAME(oic_conv_transpose_planes_part), a);
+}
+#endif
 
 #undef WIDTH
 #undef TILE

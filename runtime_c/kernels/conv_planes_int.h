@@ -14,7 +14,7 @@
    Of few positions, each has its window gathered instead, in the order of w, whose rows it goes along.
 
    A block is at most `rows` rows of `columns` positions; `room` bytes of work have its planes, where the words lie that a position
-   meets, and as words the weights of some outputs.  Sums are modulo 2^32, whatever the order. */
+   meets, as words the weights of some outputs, and which block that is (common/conv_axis.h).  Sums are modulo 2^32, whatever the order. */
 #include "common/conv_axis.h"
 #include "common/conv_lanes.h"
 #include "common/conv_range.h"
@@ -472,6 +472,7 @@ static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first,
         NAME(oic_conv_near)(&v, first, end, v.planes);
         return;
     }
+    ptrdiff_t *const held = oic_conv_held(v.planes, a->room);
     uint32_t *const spare = v.planes + NAME(oic_conv_deep)(&v) * v.y.phases * v.x.phases * v.size;
     oic_words_zero(spare, SPARE);
     v.at = (int32_t *)(void *)(spare + SPARE);
@@ -495,11 +496,12 @@ static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first,
             }
             continue;
         }
-        if (unit == first || part == 0) {
+        if (*held != block + 1) {
             NAME(oic_conv_fill)(&v, n, g, y0, rows, x0);
-            if (v.inputs > 1) {
-                oic_conv_lanes_set(&v.lanes, columns, v.x.extent, SPAN, OIC_LANES);
-            }
+            *held = block + 1;
+        }
+        if (v.inputs > 1) {
+            oic_conv_lanes_set(&v.lanes, columns, v.x.extent, SPAN, OIC_LANES);
         }
         const ptrdiff_t positions = v.inputs == 1 ? 0 : (rows - 1) * v.lanes.pitch + columns;
         for (ptrdiff_t o = v.outputs * part / parts, m; o < o1; o += m) {
@@ -537,8 +539,19 @@ static inline void NAME(oic_conv_planes)(const ARGS(oic_conv_planes) *a)
 {
     const ptrdiff_t parts = oic_conv_parts(a->outputs / a->groups);
     const ptrdiff_t blocks_y = (a->out_height + a->rows - 1) / a->rows, blocks_x = (a->out_width + a->columns - 1) / a->columns;
+    oic_conv_begin(a->work, 1, a->room);
     NAME(oic_conv_planes_part)(a, 0, a->batch * a->groups * parts * blocks_y * blocks_x, 0);
 }
+
+#if defined(OIC_POOL_H)
+/* The same, divided among threads. */
+static inline void NAME(oic_conv_planes_divided)(oic_pool *pool, int most, ptrdiff_t units, int64_t work,
+                                                 const ARGS(oic_conv_planes) *a)
+{
+    oic_conv_begin(a->work, most, a->room);
+    oic_divide(pool, most, units, work, NAME(oic_conv_planes_part), a);
+}
+#endif
 
 #undef FEW
 #undef FOUR

@@ -314,6 +314,7 @@ static inline void NAME(oic_conv_winograd_part)(const void *args, ptrdiff_t firs
     v.within = oic_requantized_within((int64_t)W_LOW, (int64_t)W_HIGH, a->by.zero_point);
 #endif
     v.tiles = oic_own(a->work, worker, (size_t)a->room);
+    ptrdiff_t *const held = oic_conv_held(v.tiles, a->room);
     v.at = (int32_t *)(void *)(v.tiles + points * v.words * v.pitch);
     v.filters = (uint32_t *)(void *)(v.at + v.words);
     v.sums = v.filters + OIC_WORD_ROWS * points * v.words;
@@ -329,8 +330,9 @@ static inline void NAME(oic_conv_winograd_part)(const void *args, ptrdiff_t firs
         const ptrdiff_t g = block / blocks_x / blocks_y % a->groups, n = block / blocks_x / blocks_y / a->groups;
         const ptrdiff_t y0 = rows_y * by / blocks_y, rows = rows_y * (by + 1) / blocks_y - y0;
         const ptrdiff_t x0 = across * bx / blocks_x, columns = across * (bx + 1) / blocks_x - x0;
-        if (unit == first || part == 0) {
+        if (*held != block + 1) {
             NAME(oic_winograd_fill)(&v, n, g, y0, rows, x0, columns);
+            *held = block + 1;
         }
         const ptrdiff_t o1 = v.outputs * (part + 1) / parts;
         for (ptrdiff_t o = v.outputs * part / parts, m; o < o1; o += m) {
@@ -361,8 +363,19 @@ static inline void NAME(oic_conv_winograd)(const ARGS(oic_conv_winograd) *a)
     const ptrdiff_t high = NAME(oic_winograd_count)(a->out_height, a->dilation_y, a->taps_y == 3 ? 2 : 1);
     const ptrdiff_t across = NAME(oic_winograd_count)(a->out_width, a->dilation_x, 2);
     const ptrdiff_t blocks = (high * a->dilation_y * a->dilation_x + a->rows - 1) / a->rows * ((across + a->columns - 1) / a->columns);
+    oic_conv_begin(a->work, 1, a->room);
     NAME(oic_conv_winograd_part)(a, 0, a->batch * a->groups * oic_conv_parts(a->outputs / a->groups) * blocks, 0);
 }
+
+#if defined(OIC_POOL_H)
+/* The same, divided among threads. */
+static inline void NAME(oic_conv_winograd_divided)(oic_pool *pool, int most, ptrdiff_t units, int64_t work,
+                                                   const ARGS(oic_conv_winograd) *a)
+{
+    oic_conv_begin(a->work, most, a->room);
+    oic_divide(pool, most, units, work, NAME(oic_conv_winograd_part), a);
+}
+#endif
 
 #undef FOUR
 #undef LINE

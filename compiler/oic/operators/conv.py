@@ -31,7 +31,7 @@ PLANES = 1 << 17  # bytes of what is copied of x for a block of positions, if th
 LEAST = 48
 PLANES_COST = 0.85  # of weights that go by beside full registers of positions, where panels that are read once cost 1
 SPARE, CHUNK = 8 * LANES, 256  # of conv_planes.h: behind the planes, lanes of OIC_TILE_PANELS; and OIC_CHUNK
-OUTPUTS, WHOLE = 48, 12  # of conv_axis.h
+OUTPUTS, WHOLE, HELD = 48, 12, 8  # of conv_axis.h: bytes of what is held
 FOUR, WORD_ROWS = 4, 12  # of conv_planes_int.h: input channels that lie together; OIC_WORD_ROWS, at most;
 NEARS = 8  # registers of places of a word
 POINTS = 1 << 18  # bytes of points of a block of tiles (conv_winograd.h)
@@ -299,7 +299,8 @@ class Convolution(Sums):
         return self._in_blocks(rows, columns, (elements + SPARE) * self.x.dtype.bits // 8 + 4 * tables)
 
     def _in_blocks(self, rows: int, columns: int, room: int) -> KernelArgs:
-        """The members, with those of blocks of positions, and bytes of working memory for each thread."""
+        """The members, with those of blocks of positions, and bytes of memory for each thread, oic_conv_held's too."""
+        room = -(-room // HELD) * HELD + HELD
         work = Scratch(room, each=True)
         return {**self._args(), "work": work, "rows": rows, "columns": columns, "room": room}
 
@@ -376,17 +377,17 @@ class Convolution(Sums):
 
     kernels: ClassVar[tuple[Kernel, ...]] = (
         Kernel("conv_planes", _types, _plane_args, fits=_fits_planes, cost=_cost_of_planes,
-               units=_units, work=products),
+               units=_units, work=products, phases=True),
         Kernel("conv_panels", _types, _panel_args, fits=lambda op: op._fits_planes() and op.groups == 1,
                takes={"w": PANELS}, cost=lambda op, target: streamed(op.w, PANELS),
                units=lambda op: dims.floor_div(op._outputs() + STREAM - 1, STREAM), work=products, phases=True),
         # Tiles cost more than words, where a machine multiplies four bytes as fast as two numbers of 16 bits.
         *or_requantized(
             Kernel("conv_winograd", _types, _winograd_args, fits=_fits_winograd, units=_winograd_units, work=products,
-                   cost=lambda op, target: float(target.multiplies_fours))),
+                   cost=lambda op, target: float(target.multiplies_fours), phases=True)),
         *or_requantized(
             Kernel("conv_planes_int", _types, _word_args, call="conv_planes", fits=_in_words,
-                   units=_units, work=products),
+                   units=_units, work=products, phases=True),
             "conv_planes_requantized"),
         *or_requantized(
             Kernel("conv", _types, _args, fits=lambda op: not op._in_words(),

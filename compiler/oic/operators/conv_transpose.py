@@ -27,7 +27,7 @@ class ConvolutionTranspose(Convolution):
 
     kernels = (
         Kernel("conv_planes", Convolution._types, Convolution._plane_args, call="conv_transpose_planes",
-               fits=Convolution._fits_planes, units=Convolution._units, work=products),
+               fits=Convolution._fits_planes, units=Convolution._units, work=products, phases=True),
         *or_requantized(
             Kernel("conv", Convolution._types, Convolution._args, call="conv_transpose",
                    fits=lambda op: op.taps is None)),

@@ -4,6 +4,8 @@
 
 #include "../../version.h"
 
+#include "own.h"
+
 #include <stddef.h>
 
 #define OIC_CONV_OUTPUTS 48 /* output channels that a thread takes at a time at most, which share what is copied of x */
@@ -46,6 +48,21 @@ static inline ptrdiff_t oic_conv_tap(const oic_conv_axis *axis, ptrdiff_t f, ptr
 static inline ptrdiff_t oic_conv_parts(ptrdiff_t outputs)
 {
     return outputs <= OIC_CONV_WHOLE ? 1 : (outputs + 2 * OIC_CONV_OUTPUTS - 1) / (2 * OIC_CONV_OUTPUTS) * 2;
+}
+
+/* The last number of `room` bytes of a worker, a multiple of its size: which block the worker has copied what it meets of x of, and
+   1; 0: none.  Whoever goes on with other output channels of that block has it, from one call of a part to the next. */
+static inline ptrdiff_t *oic_conv_held(void *own, ptrdiff_t room)
+{
+    return (ptrdiff_t *)(void *)((unsigned char *)own + room) - 1;
+}
+
+/* Before the parts of a call: nothing is copied. */
+static inline void oic_conv_begin(void *work, int workers, ptrdiff_t room)
+{
+    for (int i = 0; i < workers; ++i) {
+        *oic_conv_held(oic_own(work, i, (size_t)room), room) = 0;
+    }
 }
 
 /* Positions of class f. */
