@@ -2,7 +2,7 @@
    in, all finite.  oic_conv_transpose_planes_X_W_B: oic_conv_transpose with such weights, where those of an output lie class by
    class of the positions that meet them (common/conv_axis.h), and in a class by input channels.
 
-   A lane is a position of the result; where an output has one input channel, rows are computed one by one, or in pairs, with
+   A lane is a position of the result; where few outputs have one input channel, rows are computed one by one, or in pairs, with
    as few loads and stores as that needs, unless they fill less than half of a register.  A block of x is copied into planes,
    one for each input channel of a group, with zeros for the padding; where the stride is above 1, one for each phase of it that
    taps meet.  In planes, what neighbouring positions meet are neighbours, also behind the end of a row, where there is nothing
@@ -30,6 +30,7 @@ typedef ARGS(oic_conv_planes) ARGS(oic_conv_transpose_planes);
 #define TILE_ROWS MATH(oic_tile_rows)
 #define ROW 8   /* registers of sums of one row, */
 #define PAIR 4  /* and of each of two */
+#define FEW 3   /* channels of one input that go row by row: more are a tile */
 #define SPARE (OIC_LANES * OIC_TILE_PANELS) /* elements behind the planes that lanes without a position may meet */
 
 /* A call.
@@ -409,7 +410,7 @@ OIC_INLINE void NAME(oic_conv_class)(const NAME(oic_conv_view) *v, const NAME(oi
                                      const T *w, const int32_t *at, const int32_t *ends, T *y, const B_T *b, ptrdiff_t channels,
                                      ptrdiff_t rows, ptrdiff_t columns)
 {
-    if (v->inputs == 1 && v->chunks == 1 && v->x.classes == 1 && 2 * columns >= WIDTH) {
+    if (v->inputs == 1 && v->chunks == 1 && v->x.classes == 1 && 2 * columns >= WIDTH && channels <= FEW) {
         NAME(oic_conv_rows)(v, w, at, ends[0], y, b, channels, rows, columns);
         return;
     }
@@ -526,6 +527,7 @@ static inline void NAME(oic_conv_transpose_planes_divided)(oic_pool *pool, int m
 #undef TILE
 #undef TILE_ROWS
 #undef ROW
+#undef FEW
 #undef PAIR
 #undef SPARE
 #include "end.h"

@@ -130,6 +130,17 @@ def test_tiles_are_for_machines_that_multiply_pairs() -> None:
         assert [op.kernel for op in planned.all_ops() if op.name == "conv2d"] == [kernel], target
 
 
+@pytest.mark.parametrize("size, kernel", [(8, "conv_planes"), (4, "conv_panels")])
+def test_planes_are_for_rows_that_fill_lanes(size: int, kernel: str) -> None:
+    """Rows of eight columns leave no lane without a position, though planes have what lies behind them."""
+    graph = oic.parse(f"""graph g {{ dynamic {{ x: f32[32, {size}, {size}]; }} constant {{ w: f32[32, 32, 3, 3]; }}
+      volatile {{ y: f32[32, {size}, {size}]; }} block entry {{ op conv2d(x, w, padding=1) >> y; return; }} }}""")
+    model = oic.Model(tensors={"w": np.ones((32, 32, 3, 3), np.float32)})
+    planned = compile_graph(graph, model, Settings(target=TARGETS["portable"])).planned
+    assert planned is not None
+    assert [op.kernel for op in planned.all_ops() if op.name == "conv2d"] == [kernel]
+
+
 @pytest.mark.parametrize("rows", [1, 3, 4])
 def test_encodings_change_bytes_and_no_values(rows: int, tmp_path: Path) -> None:
     made, rng = program(), np.random.default_rng(rows)

@@ -34,6 +34,7 @@ SPARE, CHUNK = 8 * LANES, 256  # of conv_planes.h: behind the planes, lanes of O
 OUTPUTS, WHOLE, HELD = 48, 12, 8  # of conv_axis.h: bytes of what is held
 FOUR, WORD_ROWS = 4, 12  # of conv_planes_int.h: input channels that lie together; OIC_WORD_ROWS, at most;
 NEARS = 8  # registers of places of a word
+EIGHT = 8  # lanes.h: OIC_EIGHT
 POINTS = 1 << 18  # bytes of points of a block of tiles (conv_winograd.h)
 DEEP, TILES, RESULTS = 24, 16, 2048  # channels of a group, and tiles, of one output and of all, from which on these pay
 
@@ -372,7 +373,8 @@ class Convolution(Sums):
         if not target.hosted:
             return math.inf  # there is no room for planes
         (rows, columns), wide, _ = self._blocks()
-        lanes = -(-((rows - 1) * wide + columns) // LANES) * LANES
+        pitch = min(wide, -(-columns // EIGHT) * EIGHT)  # of conv_lanes.h
+        lanes = -(-((rows - 1) * pitch + columns) // LANES) * LANES
         return PLANES_COST * streamed(self.w, "") * lanes / (rows * columns)
 
     kernels: ClassVar[tuple[Kernel, ...]] = (
