@@ -165,6 +165,24 @@ block low { await q; assign k: i32[3]; op sub(ids, whole) >> k; op gather(W, k, 
 block none { await r; op softmax(r) >> r; yield r; }
 """
 
+# A check that comes before the consumers leaves `pos` one value, which they use.
+SETTLED = """
+persistent { pos: i64; seen(a): i32 @table @fixed(a=2); R(t): f32[4] @table @fixed(t=3) @ring(t); }
+volatile { p: f32[4]; q: f32[4]; r: i32; }
+block entry {
+  op sum_axis(x, axes=[0]) >> p; op mul(p, p) >> q;
+  yield p, q;
+  await p, q;
+  cache.read seen[0] >> r;
+  return;
+}
+block left { await p; assign t: f32[4]; op slice(p, axis=0, start=pos, end=pos + 4) >> t; op exp(t) >> p;
+  cache.increment seen[pos]; branch b forget keep; yield p; }
+block right { await q; cache.write q >> R[0]; op softmax(q) >> q; yield q; }
+block forget { cache.reset seen[pos]; return; }
+block keep { return; }
+"""
+
 GRAPHS = {
     "plain": PLAIN,
     "caches": CACHES,
@@ -174,6 +192,7 @@ GRAPHS = {
     "packed": PACKED,
     "moved": MOVED,
     "both": BOTH,
+    "settled": SETTLED,
 }
 
 

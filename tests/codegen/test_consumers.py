@@ -43,6 +43,7 @@ GROUPS = {
     "packed": ["small", "flags", "half"],
     "moved": ["reader", "writer", "mover"],
     "both": ["high", "low", "none"],
+    "settled": ["left", "right"],
 }
 
 Outcome = tuple[str, ...]

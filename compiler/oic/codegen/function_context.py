@@ -81,7 +81,8 @@ class Frame:
         index = self.indices[value]
         if index.number is not None:
             return index
-        return Index(index.value, *self.facts.of(value), index.wide)
+        low, high = self.facts.of(value)
+        return expr.number(low) if low == high else Index(index.value, low, high, index.wide)
 
     def number(self, part: Any) -> Index:
         """An integer, a size or an index integer."""
