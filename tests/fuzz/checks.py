@@ -72,9 +72,10 @@ MEMBERS = 3  # of a family of weights
 def _model(text: str) -> Model:
     """Random data for every constant that is not its initial value alone, under the name it asks for."""
     section = re.search(r"constant \{(.*?)\n    \}", text, re.DOTALL)
+    starts = [line for line in text.splitlines() if re.match(r" +v\w*: .* @ref", line)]  # of outputs
     tensors: dict[str, Tensor] = {}
     pattern = r"\b([a-z]+\d+)(\(\w+\))?: (\w+)(?:\[([\d, ]*)\])?( @\w+\(.*\))?;"
-    for name, index, dtype, sizes, attribute in re.findall(pattern, section[1] if section else ""):
+    for name, index, dtype, sizes, attribute in re.findall(pattern, "\n".join([section[1] if section else "", *starts])):
         if attribute.startswith(" @init"):
             continue
         shape = tuple(int(n) for n in sizes.split(",")) if sizes else ()

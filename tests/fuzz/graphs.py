@@ -8,11 +8,14 @@ with applications of any operator (`catalog_ops`), products of long sums, model 
 from __future__ import annotations
 
 import random
+import re
 
 from oic.dtypes import ALL
 from tests.fuzz.catalog_ops import any_elementwise, any_operator, long_product, operand
 from tests.fuzz.generate import Graph, Options
+from tests.fuzz.generate_ops import INTEGERS
 from tests.fuzz.pool import Shape, Var, shaped
+from tests.fuzz.step_idioms import STEP_IDIOMS
 from tests.fuzz.variants import of_shape
 
 EVERYTHING = Options(
@@ -20,6 +23,9 @@ EVERYTHING = Options(
     dtypes=("f32", "f32", "f32", "f32", "i32", "f16", "bool", *ALL),
 )
 MEMBERS = 3  # of a family of weights
+STACKS: tuple[tuple[str, Shape, str], ...] = (  # indices of matrices in a table, their sizes at first, how far they grow
+    ("i", (1,), "i=3"), ("i", (3,), "i=4"), ("i, j", (1, 2), "i=3, j=3"), ("i, j", (2, 3), "i=3, j=4"),
+)  # fmt: skip
 
 
 def generate(seed: int, options: Options | None = None, name: str | None = None) -> str:
@@ -33,10 +39,12 @@ class FullGraph(Graph):
     def __init__(self, rng: random.Random, options: Options, name: str) -> None:
         super().__init__(rng, options, name)
         self.families: list[Var] = []
+        self.numbers: list[Var] = []  # counters, with their types
+        self.stacks: list[tuple[str, Var]] = []  # tables of matrices that grow
         self.stored_dtypes = self.dtypes[1:]
         self.more = [(34, self.catalog), (3, self.ordered), (4, self.part), (2, self.stacked)]
         if options.state:
-            self.more += [(5, self.forget_part), (3, self.step_entry)]
+            self.more += [(5, self.forget_part), (3, self.step_entry), (16, self.step_idiom)]
         if options.extents:
             self.more.append((1, self.halve))
 
@@ -44,6 +52,25 @@ class FullGraph(Graph):
         super()._declare()
         for _ in range(self.r.randint(0, 2)):
             self.family(self._dtype(), self.r.choice(((4,), (4, 4), (3, 4))))
+        if self.r.random() < 0.5:  # an output that starts as something else than zeros
+            dtype, shape = self._dtype(), self._shape()
+            known = all(isinstance(d, int) for d in shape)
+            start = ' @ref("w.start")' if known and self.r.random() < 0.5 else self._init(dtype)
+            self._variable("volatile", dtype, shape, start)
+
+    def _state(self) -> None:
+        super()._state()
+        lines = self.sections["persistent"]
+        self.numbers = [Var(n, t, (), True) for line in lines for n, t in re.findall(r"^(pos\d): (\w+)", line)]
+        if self.options.growing and self.r.random() < 0.5:
+            dtype, (indices, shape, most) = self._dtype(), self.r.choice(STACKS)
+            self.stacks.append(("S0", Var("S0", dtype, shape, True)))
+            lines.append(f"S0(l, {indices}): {shaped(dtype, shape)} @table @auto_dim({indices}) @fixed(l=2, {most});")
+
+    def step_idiom(self) -> None:
+        """Some statements whose places and sizes a step decides."""
+        self.budget -= 2
+        self.r.choices([i for _, i in STEP_IDIOMS], [w for w, _ in STEP_IDIOMS])[0](self)
 
     # -- operators
 
@@ -138,7 +165,7 @@ class FullGraph(Graph):
 
     def scalar(self, dtype: str) -> str:
         """A literal, or a persistent scalar of a type that has none."""
-        kept = [v.name for v in self.plain if v.type == (dtype, ())]
+        kept = [v.name for v in (*self.plain, *self.numbers) if v.type == (dtype, ())]
         if kept and self.r.random() < 0.5:
             return self.r.choice(kept)
         own = ALL[dtype]
@@ -150,6 +177,13 @@ class FullGraph(Graph):
 
     # -- statements
 
+    def bounds(self) -> tuple[str, str, int]:
+        """Also those of a loop around."""
+        if self.loops and self.r.random() < 0.2:
+            index, most = self.r.choice(self.loops)
+            return (*self.r.choice(((index, str(most)), ("0", f"{index}+1"), (f"{index}%2", "2"))), most)
+        return super().bounds()
+
     def branch(self) -> None:
         """Blocks that are branched to from one place may use the loops around it."""
         self.inherits = self.r.random() < 0.5
@@ -160,6 +194,10 @@ class FullGraph(Graph):
         """Also quotients and remainders, known when the step runs."""
         if self.r.random() < 0.85:
             return super().index(bound)
+        if self.r.random() < 0.4:
+            scalar = self.pick(lambda v: v.dtype in INTEGERS and v.shape in ((), (1,), (1, 1)))
+            if scalar is not None:  # of data, which may change before the next use
+                return f"{scalar.name}%{bound}"
         of = self.r.choice([*self.counters, *self.indices, *(n for n, _ in self.loops)])
         return self.r.choice((f"({of}+{self.r.randint(0, 3)})%{bound}", f"{of}/2", f"({of}*2)%{bound}"))
 

@@ -28,6 +28,7 @@ def test_examples_reach_every_element_type_of_every_operator() -> None:
 SEEN = (
     "@ref(", "@pattern(", "dep after", "cache.reset T0[", "[300", "257", "@ring", "@auto_dim", "@entry",
     "yield", "barrier;", "cache.decrement", ", ) >>", "/2]", "N/2", ")%", "[0..2];",
+    '"w.start"', "S0[", "return;\n        }", "+N];", "cache.increment (", "..0+1, ",
 )  # fmt: skip
 
 LOWERED = [name for name, cls in catalog().items() if cls.expanded is not Operator.expanded]
