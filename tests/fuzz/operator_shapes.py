@@ -16,8 +16,9 @@ from oic import dtypes
 from oic.dtypes import ALL, DType
 from oic.ir.core import Op, OpError
 from oic.ir.dims import Dim
+from oic.ir.types import TensorType
 from oic.operators import catalog
-from oic.operators.base import Operator, by_name, parse_example, positional
+from oic.operators.base import Operator, by_name, positional
 from tests.fuzz.operator_cases import EXTENT, Case, Given, N, Variable
 from tests.fuzz.operator_catalog import EVERY
 
@@ -301,6 +302,11 @@ def _typed(text: str) -> tuple[DType, tuple[Dim, ...]]:
     return ALL[found[1]], tuple(int(p) if p.lstrip("-").isdigit() else parsed(f"d={p}")["d"] for p in sizes)
 
 
+def tensor_type(text: str) -> TensorType:
+    """The type an example names: `f32[2, 3]`."""
+    return TensorType(*_typed(text))
+
+
 def parsed(settings: str) -> dict[str, Any]:
     """Settings as written in source."""
     made: dict[str, Any] = eval(f"dict({settings})", {"__builtins__": {}, "dict": dict, **NAMES})
@@ -322,7 +328,7 @@ def examples(cls: type[Operator]) -> Iterator[Case]:
         for text in optional:
             words = words.replace(text, "")
         settings = ", ".join(w.strip() for w in re.split(r",(?![^\[]*\])", words) if w.strip())
-        row = parse_example(texts[1 if cls.name == "where" else 0]).dtype if texts else dtypes.i32
+        row = _typed(texts[1 if cls.name == "where" else 0])[0] if texts else dtypes.i32
         types = [_with_data(cls, t, at) for at, t in enumerate(texts)] + optional
         for dtype in [row] if formed else sorted(cls.allowed, key=list(ALL.values()).index):
             retyped = [re.sub(rf"\b{row.name}\b", dtype.name, t) for t in types]

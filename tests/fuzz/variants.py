@@ -22,9 +22,9 @@ from oic.ir.core import OpError, Value
 from oic.ir.dims import Dim, Expr, Extent
 from oic.ir.types import TensorType
 from oic.operators import catalog
-from oic.operators.base import Operator, by_name, parse_example, positional
+from oic.operators.base import Operator, by_name, positional
 from tests.fuzz.operator_cases import literal
-from tests.fuzz.operator_shapes import parsed
+from tests.fuzz.operator_shapes import parsed, tensor_type
 
 LARGEST_EXTENT = 4
 N = dims.of(Extent("N", LARGEST_EXTENT))
@@ -112,12 +112,12 @@ def _example(cls: type[Operator], parts: tuple[str, ...]) -> Variant | None:
     texts = [p for p in parts if "=" not in p]
     for at, text in enumerate(texts):
         key = names[min(at, len(names) - 1)]
-        operands.setdefault(key, []).append(parse_example(text))
+        operands.setdefault(key, []).append(tensor_type(text))
     words = ", ".join(p for p in parts if "=" in p)
     for key in by_name(cls):
         found = re.search(rf"\b{key}=(\w+(?:\[[^\]]*\])?)", words)
         if found and re.match(r"[a-z]+\d*(\[|$)", found[1]):
-            operands[key] = [parse_example(found[1])]
+            operands[key] = [tensor_type(found[1])]
             words = words.replace(found[0], "")
     settings = ", ".join(w.strip() for w in re.split(r",(?![^\[]*\])", words) if w.strip())
     return variant(cls, operands, parsed(settings))

@@ -13,7 +13,8 @@ from oic import dtypes
 from oic.dtypes import Array
 from oic.ir.core import REGISTRY, OpError, Value
 from oic.ir.types import INDEX, TensorType
-from oic.operators.base import Operator, parse_example
+from oic.operators.base import Operator
+from runtime.wrap import parse_example
 
 assert oic.operators
 

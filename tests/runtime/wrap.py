@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,8 +12,17 @@ import numpy as np
 from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir.core import REGISTRY, Op, Value
+from oic.ir.types import TensorType
 from oic.kernels.kernel import Converted, Ints, Out
-from oic.operators.base import Call, Operator, Scalar, parse_example, positional
+from oic.operators.base import Call, Operator, Scalar, positional
+
+
+def parse_example(text: str) -> TensorType:
+    """The type an example names: `f32[2, 3]`."""
+    found = re.fullmatch(r"(\w+)(?:\[(.*)\])?", text.strip())
+    assert found, text
+    shape = tuple(int(p) for p in (found[2] or "").split(",") if p.strip())
+    return TensorType(dtypes.ALL[found[1]], shape)
 
 
 def make(name: str, example: tuple[str, ...]) -> Operator:

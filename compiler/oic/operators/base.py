@@ -22,7 +22,6 @@ replaced by plain numbers before it is called.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -343,11 +342,3 @@ def in_source(cls: type[Operator], field_: str) -> str:
 def from_source(cls: type[Operator], name: str) -> str:
     """The field that a name in source means."""
     return cls.renamed.get(name, name)
-
-
-def parse_example(text: str) -> TensorType:
-    """The type an example names: `f32[2, 3]`."""
-    found = re.fullmatch(r"(\w+)(?:\[(.*)\])?", text.strip())
-    assert found, text
-    shape = tuple(int(p) for p in (found[2] or "").split(",") if p.strip())
-    return TensorType(ALL[found[1]], shape)
