@@ -127,7 +127,10 @@ def test_folders_that_are_no_source(tmp_path: Path) -> None:
     ("settings", "text"),
     [({"rope_theta": float("nan")}, "rope_theta' is nan"), ({"rope_theta": np.ones(2)}, "not json serializable"),
      ({"partial_rotary_factor": 1e308}, "partial_rotary_factor' is 1e+308"), ({"head_dim": 1 << 31}, "at most 65536"),
-     ({"query_pre_attn_scalar": 0}, "should be above 0"), ({"num_attention_heads": True}, "should be a positive integer"), ({"layer_types": ["x"] * 2}, "'layer_types' is 'x'")],
+     ({"query_pre_attn_scalar": 0}, "should be above 0"), ({"attention_multiplier": 0}, "should be above 0"),
+     ({"logits_scaling": 0.0}, "'logits_scaling' is 0.0"), ({"residual_multiplier": -1}, "'residual_multiplier' is -1"),
+     ({"embedding_multiplier": 0}, "'embedding_multiplier' is 0"), ({"final_logit_softcapping": 0}, "should be above 0"),
+     ({"num_attention_heads": True}, "should be a positive integer"), ({"layer_types": ["x"] * 2}, "'layer_types' is 'x'")],
 )  # fmt: skip
 def test_settings_that_are_wrong_are_refused(settings: dict[str, Any], text: str, tmp_path: Path) -> None:
     assert text in refused(checkpoint(tmp_path / "in"), tmp_path, settings=settings)[1]

@@ -102,8 +102,8 @@ def read(c: Checkpoint) -> Decoder:
     def matrix(place: str, *names: str) -> Matrix:
         return Matrix.of(c, place + _first(c, place, *names))
 
-    def factor(key: str) -> float | None:
-        return c.optional(key) if c.optional(key) != 1 else None
+    def told(key: str, usual: float | None = None) -> float | None:
+        return c.positive(key) if c.has(key) and c.value(key) != usual else None
 
     final = norm(prefix + _first(c, prefix, "norm", "final_layernorm"))
     both = c.present(layer + "pre_feedforward_layernorm.weight")  # norms around both sublayers
@@ -117,23 +117,23 @@ def read(c: Checkpoint) -> Decoder:
         kv_heads=c.size("num_key_value_heads", default=heads), head_size=size, inner=c.size("intermediate_size"),
         context=c.size("max_position_embeddings", default=2048), layers=layers(c, count, size),
         embed=prefix + "embed_tokens.weight",
-        embed_scale=math.sqrt(width) if c.family in PLUS_ONE else factor("embedding_multiplier"),
+        embed_scale=math.sqrt(width) if c.family in PLUS_ONE else told("embedding_multiplier", 1),
         q=q, k=k, v=v, o=matrix(attention, "o_proj", "dense"), q_norm=q_norm, k_norm=k_norm,
         norm_whole=q_norm is not None and c.shape(q_norm.tensor) != (size,),
         network=Network(
             matrix(network, "up_proj", "c_fc", "fc1"), matrix(network, "down_proj", "c_proj", "fc2"), _activation(c),
             gate=Matrix.of(c, network + "gate_proj") if gated else None,
         ),
-        parallel=c.flag("use_parallel_residual", default=False), residual_scale=factor("residual_multiplier"),
+        parallel=c.flag("use_parallel_residual", default=False), residual_scale=told("residual_multiplier", 1),
         before_attention=norm(layer + "input_layernorm"),
         after_attention=norm(layer + "post_attention_layernorm") if after else None,
         before_network=norm(layer + ("pre_feedforward_layernorm" if both else "post_attention_layernorm"))
         if both or not after else None,
         after_network=norm(layer + "post_feedforward_layernorm") if after else None,
         final=final or Norm(prefix + "norm.weight", "rms", 1e-6),
-        scale=c.positive(scalar) ** -0.5 if c.has(scalar) else c.optional("attention_multiplier"),
-        logits_divisor=factor("logits_scaling"),
-        softcap=c.optional("attn_logit_softcapping"), final_softcap=c.optional("final_logit_softcapping"),
+        scale=c.positive(scalar) ** -0.5 if c.has(scalar) else told("attention_multiplier"),
+        logits_divisor=told("logits_scaling", 1),
+        softcap=told("attn_logit_softcapping"), final_softcap=told("final_logit_softcapping"),
         head=head(c, "lm_head", prefix + "embed_tokens.weight", default=c.family in TIED),
     )  # fmt: skip
 
