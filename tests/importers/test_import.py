@@ -248,6 +248,20 @@ def test_weights_missing_and_left_over_are_both_listed(tmp_path: Path) -> None:
     assert "not asked for: model.layers.1.mlp.up.weight" in str(found.hint)
 
 
+@pytest.mark.parametrize("norm", ["input_layernorm", "post_attention_layernorm"])
+def test_a_sublayer_without_any_norm_is_refused(norm: str, tmp_path: Path) -> None:
+    """Sublayers side by side may share one norm: where nothing says that they are, weights that lack one tell nothing."""
+    source = checkpoint(tmp_path / "in")
+    model = oic.Model.open(source)
+    tensors = {n: ("F32", model.tensor(n)) for n in model.names() if norm not in n}
+    del model
+    write_safetensors(source / "model.safetensors", tensors)
+    with pytest.raises(oic.OicError, match="2 weights are missing, and 0 have no place"):
+        import_checkpoint(source, tmp_path / "out")
+    if norm == "post_attention_layernorm":
+        import_checkpoint(source, tmp_path / "out", settings={"use_parallel_residual": True})
+
+
 def test_layers_of_several_kinds_are_loops_over_their_period() -> None:
     assert _loops(["a", "a"]) == [["loop groups (g in 0..2) {", "  loop a_layers (l in g * 1..g * 1 + 1) { branch a; }", "}"]]
     period = _loops(["near", "near", "far"] * 2 + ["near"])

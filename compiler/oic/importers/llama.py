@@ -92,8 +92,8 @@ def read(c: Checkpoint) -> Decoder:
     count = c.layers("num_hidden_layers")
     attention, network = layer + "self_attn.", layer + "mlp."
 
-    def norm(name: str) -> Norm | None:
-        if not c.present(name + ".weight"):
+    def norm(name: str, asked: bool = False) -> Norm | None:
+        if not (asked or c.present(name + ".weight")):
             return None
         bias = c.there(name + ".bias")
         kind = "layer" if bias or not (c.has(EPS[0]) or not any(map(c.has, EPS))) else "rms"
@@ -108,6 +108,7 @@ def read(c: Checkpoint) -> Decoder:
     final = norm(prefix + _first(c, prefix, "norm", "final_layernorm"))
     both = c.present(layer + "pre_feedforward_layernorm.weight")  # norms around both sublayers
     after = both or not c.present(layer + "input_layernorm.weight")
+    parallel = c.flag("use_parallel_residual", default=False)
     q, k, v = (Matrix.of(c, f"{attention}{name}_proj") for name in "qkv")
     q_norm, k_norm = (norm(attention + _first(c, attention, f"{n}_norm", f"{n}_layernorm")) for n in "qk")
     gated = c.present(network + "gate_proj.weight")
@@ -124,12 +125,12 @@ def read(c: Checkpoint) -> Decoder:
             matrix(network, "up_proj", "c_fc", "fc1"), matrix(network, "down_proj", "c_proj", "fc2"), _activation(c),
             gate=Matrix.of(c, network + "gate_proj") if gated else None,
         ),
-        parallel=c.flag("use_parallel_residual", default=False), residual_scale=told("residual_multiplier", 1),
+        parallel=parallel, residual_scale=told("residual_multiplier", 1),
         before_attention=norm(layer + "input_layernorm"),
-        after_attention=norm(layer + "post_attention_layernorm") if after else None,
-        before_network=norm(layer + ("pre_feedforward_layernorm" if both else "post_attention_layernorm"))
+        after_attention=norm(layer + "post_attention_layernorm", not both) if after else None,
+        before_network=norm(layer + ("pre_feedforward_layernorm" if both else "post_attention_layernorm"), not parallel)
         if both or not after else None,
-        after_network=norm(layer + "post_feedforward_layernorm") if after else None,
+        after_network=norm(layer + "post_feedforward_layernorm", not both) if after else None,
         final=final or Norm(prefix + "norm.weight", "rms", 1e-6),
         scale=c.positive(scalar) ** -0.5 if c.has(scalar) else told("attention_multiplier"),
         logits_divisor=told("logits_scaling", 1),
