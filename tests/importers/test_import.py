@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import oic
+from importers import checkpoints
 from model.samples import write_safetensors
 from oic.importers import import_checkpoint
 from oic.importers.decoder_graph import _loops
@@ -246,6 +247,20 @@ def test_weights_missing_and_left_over_are_both_listed(tmp_path: Path) -> None:
     assert found.message.endswith("1 weights are missing, and 1 have no place")
     assert "missing: model.layers.1.mlp.up_proj.weight (did you mean 'model.layers.1.mlp.up.weight'?)" in str(found.hint)
     assert "not asked for: model.layers.1.mlp.up.weight" in str(found.hint)
+
+
+@pytest.mark.parametrize(("said", "text"), [
+    ({"attention_types": types}, "'attention_types' is [] supported: a kind for each of 2 layers")
+    for types in ("global", [], [["global", 12]], [[[], 2]], [["global", "local"]])
+] + [({"attention_layers": ["global", "near"]}, "'attention_layers' is 'near'")])  # fmt: skip
+def test_kinds_of_gpt_neos_layers_that_are_none(said: dict[str, Any], text: str, tmp_path: Path) -> None:
+    source = checkpoints.checkpoint(tmp_path / "in", "gpt_neo")
+    config = json.loads((source / "config.json").read_text())
+    del config["attention_layers"]
+    (source / "config.json").write_text(json.dumps(config | said))
+    with pytest.raises(oic.OicError) as caught:
+        import_checkpoint(source, tmp_path / "out")
+    assert text in f"{caught.value.diagnostics[0].message} {caught.value.diagnostics[0].hint}"
 
 
 @pytest.mark.parametrize("norm", ["input_layernorm", "post_attention_layernorm"])

@@ -52,16 +52,16 @@ def read(c: Checkpoint) -> Decoder:
 
 def _layers(c: Checkpoint, count: int) -> tuple[Layer, ...]:
     """Windows of each layer: kinds that are listed, or lists of them with how often each is repeated."""
-    kinds = c.items("attention_layers", count)
+    key = "attention_layers"
+    kinds = c.items(key, count)
     if kinds is None:
-        kinds = []
+        key, kinds = TYPES, [] if any(said.startswith(TYPES) for said in c.config) else ["global", "local"] * count
         for part in (f"{TYPES}.{i}" for i in range(count) if c.has(f"{TYPES}.{i}.1")):
             listed = c.value(f"{part}.0")
             c.demand(isinstance(listed, list), TYPES, listed, "lists of kinds, each with how often it is repeated")
             kinds += listed * min(c.size(f"{part}.1"), count)
-        kinds = kinds or ["global", "local"] * count
         c.demand(len(kinds) >= count, TYPES, kinds, f"a kind for each of {count} layers")
     for kind in kinds:
-        c.require(TYPES, kind, "global", "local")
+        c.require(key, kind, "global", "local")
     window = Layer(c.size("window_size", default=256))
     return tuple(window if kind == "local" else Layer() for kind in kinds[:count])
