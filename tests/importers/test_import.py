@@ -178,6 +178,11 @@ def test_a_cache_that_a_family_has_not(tmp_path: Path) -> None:
 REFUSED = {
     "no family": ({"model_type": None}, "import-family", "no configuration says which family"),
     "near family": ({"model_type": "lama"}, "import-family", "the nearest is 'llama'"),
+    "family with pictures": ({"model_type": "gemma3"}, "import-family", "the nearest is 'gemma3_text'"),
+    "quantised": (
+        {"quantization_config": {"quant_method": "gptq", "bits": 4}}, "import-unsupported",
+        "'quantization_config.quant_method' is 'gptq' supported: floats",
+    ),
     "missing field": ({"num_attention_heads": None}, "import-config", "config.json has no 'num_attention_heads'"),
     "wrong kind": ({"num_attention_heads": "two"}, "import-config", "'num_attention_heads' is 'two'"),
     "activation": ({"hidden_act": "swishy"}, "import-unsupported", "'hidden_act' is 'swishy'"),

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import oic
+from importers import seq2seq
 from importers.test_import import CONFIG, checkpoint
 from model.samples import write_safetensors
 from oic.cli.main import main
@@ -100,6 +101,12 @@ def test_what_weights_do_not_tell_is_asked_for_by_name(tmp_path: Path) -> None:
     assert made.assumed.keys() == {"max_position_embeddings", "hidden_activation", "partial_rotary_factor"}
     wanted = import_checkpoint(checkpoint(tmp_path / "in"), tmp_path / "wanted")
     assert made.graph.read_text() == wanted.graph.read_text().replace("T = 16;", "T = 2048;").replace("P = 16;", "P = 128;")
+
+
+def test_a_decoder_with_an_encoder_is_no_decoder(tmp_path: Path) -> None:
+    source = seq2seq.checkpoint(tmp_path / "in", "bart")
+    (source / "config.json").unlink()
+    assert "the names of its tensors fit bart, mbart --set" in refused(source, tmp_path)[1]
 
 
 def test_names_that_fit_no_family_are_shown(tmp_path: Path) -> None:

@@ -57,6 +57,8 @@ def family_of(c: Checkpoint) -> Family:
     for key in EXPERTS:
         if c.has(key) and c.config[key] not in (0, 1):
             raise c.unsupported(key, c.config[key], "one feed-forward network a layer, no mixture of experts")
+    said = "quantization_config.quant_method"
+    c.demand(not c.has(said), said, c.value(said), "floats, which a build may store in fewer bits: --weights")
     name = ALIASES.get(c.family, c.family)
     if name in FAMILIES and name != meta.META and any(c.model.has(sign) for (sign,) in meta.SIGNS):
         name = meta.META  # another layout of a Llama, whose configuration may be that of any other
@@ -75,7 +77,8 @@ def _told(c: Checkpoint) -> str:
     fitting = [name for name, f in FAMILIES.items() if any(all(map(c.model.has, sign)) for sign in f.signs)]
     known = ", ".join(sorted(FAMILIES))
     if c.family:
-        near = fitting[0] if len(fitting) == 1 else nearest(c.family, FAMILIES)
+        text = f"{c.family}_text"  # of a model that sees pictures too
+        near = fitting[0] if len(fitting) == 1 else text if text in FAMILIES else nearest(c.family, FAMILIES)
         message = f"{c.model.name}: 'model_type' is '{c.family}', a family that is not known"
         raise fail("import-family", message, hint=f"{f'the nearest is {near!r}; ' if near else ''}families: {known}")
     if len(fitting) == 1:

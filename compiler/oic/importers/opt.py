@@ -5,7 +5,10 @@ from __future__ import annotations
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Decoder, Layer, Matrix, Network, Norm, Places, head
 
-SIGNS = tuple((f"{prefix}decoder.layers.0.self_attn_layer_norm.weight",) for prefix in ("model.", ""))
+SIGNS = tuple(
+    (f"{prefix}decoder.layers.0.self_attn_layer_norm.weight", f"{prefix}decoder.final_layer_norm.weight")
+    for prefix in ("model.", "")
+)
 ASKS = (("num_attention_heads",),)
 FIRST = 2
 """The row of the first position: those before it were for padding."""
