@@ -259,7 +259,12 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert run.exit_code == 0, run.output
     assert run.output == CliRunner().invoke(main, ["check", f"{folder}/graph.oi", "--model", f"{folder}/model.json"]).output
     run = CliRunner().invoke(main, ["check", str(tmp_path)])
-    assert run.exit_code == 1 and "graph.oi cannot be read" in run.output
+    assert run.exit_code == 1 and f"has no graph.oi\n  = hint: of a checkpoint: oic import {tmp_path}" in run.output
+    np.savez(f"{folder}/extra.npz", of_another=np.ones(1, np.float32))
+    run = CliRunner().invoke(main, ["inspect", folder])
+    assert run.exit_code == 0 and "ln_f.weight" in run.output and "of_another" not in run.output
+    run = CliRunner().invoke(main, ["check", f"{folder}/graph.oi", "--model", folder])
+    assert run.exit_code == 1 and f"open the file itself: '{folder}/model.json'" in run.output
     run = CliRunner().invoke(main, ["generate", str(source), "--set", "n_head=2", "--ids", "1,2", "-n", "2", "--json"])
     assert run.exit_code == 0 and len(json.loads(run.output)["ids"]) == 2
     run = CliRunner().invoke(main, ["import", str(source), "-o", str(tmp_path / "out"), "--set", "n_head"])

@@ -292,7 +292,8 @@ def ops(as_json: bool, name: str | None) -> None:
 def inspect(as_json: bool, file: str, stats: bool) -> None:
     """Print the sizevars, metadata and tensors of a model file.
 
-    Of a folder without config.json, those of the model files in it.
+    Of a folder without config.json, those of its model.json, or else of the
+    model files in it.
     """
     from oic.model.inspect import describe, opened, to_json
 

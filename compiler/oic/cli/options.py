@@ -233,9 +233,12 @@ def load(
     from oic.model import Model
 
     if os.path.isdir(graph):
+        from oic.diagnostics import fail
         from oic.importers.folder import GRAPH, MODEL
 
-        graph, model = os.path.join(graph, GRAPH), model or os.path.join(graph, MODEL)
+        folder, graph, model = graph, os.path.join(graph, GRAPH), model or os.path.join(graph, MODEL)
+        if not os.path.exists(graph):
+            raise fail("source-open", f"{folder} has no {GRAPH}", hint=f"of a checkpoint: oic import {folder} -o out")
     wanted = [n.strip() for n in fetch.split(",") if n.strip()] if fetch is not None else None
     if target is not None:
         from oic.precompute import in_c

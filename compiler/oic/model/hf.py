@@ -79,7 +79,7 @@ def pickled(present: set[str]) -> str | None:
 
 
 def _incomplete(folder: Path, present: set[str], fact: str) -> OicError:
-    others = sorted(name for name in present if name.endswith(".safetensors"))
+    others = sorted(n for n in present if n.endswith(".safetensors") or n == "model.json")
     hint = f"open the file itself: '{folder / others[0]}'" if others else None
     return fail("model-format", f"{folder}: not a Hugging Face model: {fact}", hint=hint or pickled(present))
 

@@ -16,8 +16,11 @@ _WIDTH = 60  # characters of a metadata value that are shown
 
 
 def opened(path: str) -> list[Model]:
-    """The model at a path; of a folder that is none, every model file in it.  Raises OicError."""
+    """The model at a path; of a folder that is none, what was imported, or every model file in it.  Raises OicError."""
     if os.path.isdir(path) and not os.path.exists(os.path.join(path, "config.json")):
+        imported = os.path.join(path, "model.json")
+        if os.path.exists(imported):
+            return [Model.open(imported)]
         found = sorted(f.path for f in os.scandir(path) if f.is_file() and f.name.endswith(WEIGHTS))
         if found:
             return [Model.open(file) for file in found]
