@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import oic
-from importers import seq2seq
+from importers import checkpoints, seq2seq
 from importers.test_import import CONFIG, checkpoint
 from model.samples import write_safetensors
 from oic.cli.main import main
@@ -107,6 +107,15 @@ def test_a_decoder_with_an_encoder_is_no_decoder(tmp_path: Path) -> None:
     source = seq2seq.checkpoint(tmp_path / "in", "bart")
     (source / "config.json").unlink()
     assert "the names of its tensors fit bart, mbart --set" in refused(source, tmp_path)[1]
+
+
+def test_what_a_family_means_where_nothing_says_it_is_listed(tmp_path: Path) -> None:
+    source = checkpoints.checkpoint(tmp_path / "in", "phi")
+    (source / "config.json").unlink()
+    made = import_checkpoint(source, tmp_path / "out", settings={"model_type": "phi", **dict.fromkeys(
+        ("num_attention_heads", "max_position_embeddings"), 4), "rope_theta": 1e4, "layer_norm_eps": 1e-6,
+    })  # fmt: skip
+    assert made.assumed == {"use_parallel_residual": True, "partial_rotary_factor": 0.5, "hidden_act": "gelu_new"}
 
 
 def test_names_that_fit_no_family_are_shown(tmp_path: Path) -> None:

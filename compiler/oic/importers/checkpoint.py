@@ -30,6 +30,7 @@ class Checkpoint:
     said_in  name of the file that the configuration came from; "" where there is none
     given    what was said beside the files of the model: by another configuration or key by key
     absent   keys whose value is `null`: a feature that is switched off, whatever the family's default
+    usual    what the family means by keys that nothing says
     assumed  keys that nothing says, and what they were taken for
     scope    what precedes a key in the files of an architecture, and may be left out
     """
@@ -40,6 +41,7 @@ class Checkpoint:
     said_in: str = ""
     given: dict[str, Any] = field(default_factory=dict)
     absent: set[str] = field(default_factory=set)
+    usual: dict[str, Any] = field(default_factory=dict)
     assumed: dict[str, Any] = field(default_factory=dict)
     scope: str = ""
 
@@ -50,7 +52,7 @@ class Checkpoint:
 
     def assume(self, defaults: Mapping[str, Any]) -> None:
         """What the configuration means where it says nothing."""
-        self.config = {k: v for k, v in defaults.items() if k not in self.absent} | self.config
+        self.usual |= {k: v for k, v in defaults.items() if k not in self.absent}
 
     def ask(self, *wanted: tuple[str, ...]) -> None:
         """Refuse a model without a configuration where one of several keys of the same meaning is not set.
@@ -67,7 +69,10 @@ class Checkpoint:
     def value(self, key: str) -> Any:
         """What is said for a key; None: nothing."""
         found = self.config.get(key)
-        return self.config.get(self.scope + key) if found is None else found
+        found = self.config.get(self.scope + key) if found is None else found
+        if found is None and key in self.usual:
+            found = self.assumed[key] = self.usual[key]
+        return found
 
     def has(self, key: str) -> bool:
         """The key is there with a value."""

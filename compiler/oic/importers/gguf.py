@@ -84,7 +84,8 @@ def read(c: Checkpoint) -> Decoder:
     c.assume({key: value for key, value in DEFAULTS.get(name, {}).items() if not c.has(key)})
     for end, names in (("bos_token_id", ("bos",)), ("eos_token_id", ("eos", "eot"))):
         ids = [c.value(key) for key in (f"tokenizer.ggml.{n}_token_id" for n in names) if c.has(key)]
-        c.assume({end: ids[0] if len(ids) == 1 else ids} if ids else {})
+        if ids and end not in c.absent:
+            c.config.setdefault(end, ids[0] if len(ids) == 1 else ids)
     width, heads = c.size("embedding_length"), c.size("attention.head_count")
     count = c.layers("block_count")
     if width % heads and not c.has("attention.key_length"):
