@@ -263,6 +263,14 @@ def test_factors_of_rotary_frequencies(tmp_path: Path) -> None:
     assert "a factor that is not above 0" in refused(write(tmp_path / "c.gguf", "llama", tensors, **KEYS), tmp_path)[1]
 
 
+def test_a_factor_of_0_is_none(tmp_path: Path) -> None:
+    texts = []
+    for value in ({}, {"attn_logit_softcapping": 0.0, "final_logit_softcapping": 0.0, "attention.scale": 0.0}):
+        source = write(tmp_path / f"{len(value)}.gguf", "gemma3", as_gguf(weights()), **KEYS, **value)
+        texts.append(import_checkpoint(source, tmp_path / "out").graph.read_text())
+    assert texts[0] == texts[1]
+
+
 @pytest.mark.parametrize("kind", ["F16", "BF16"])
 def test_narrow_types_stay_as_they_are_stored(kind: str, tmp_path: Path) -> None:
     tensors = as_gguf(weights())

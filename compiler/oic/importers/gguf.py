@@ -106,7 +106,8 @@ def read(c: Checkpoint) -> Decoder:
         final=_norm(c, a, eps, "output_norm") or Norm("output_norm.weight", a.norm, eps),
         parallel=c.flag("use_parallel_residual", default=False),
         scale=c.optional("attention.scale") or ((width // heads) ** -0.5 if large else None),
-        softcap=c.optional("attn_logit_softcapping"), final_softcap=c.optional("final_logit_softcapping"),
+        softcap=c.optional("attn_logit_softcapping") or None,
+        final_softcap=c.optional("final_logit_softcapping") or None,
         head=Matrix(c.there("output.weight") or "token_embd.weight"), **_sublayers(c, a, eps, head),
     )  # fmt: skip
 
