@@ -33,7 +33,8 @@ def test_twice_the_program_is_about_twice_the_work(kind: str) -> None:
     sizes = (few, 2 * few, 4 * few) if kind != "nested" else (6, 7, 8)
     compiled(made.text(2), {})  # what is kept from program to program
     (n, first), (m, second), (k, third) = ((made.statements(size), work(made.text(size))) for size in sizes)
-    assert (third - second) / (k - m) < 1.05 * (second - first) / (m - n)
+    more = 1.05 if kind != "nested" else 1.1  # the same one level deeper costs a little more
+    assert (third - second) / (k - m) < more * (second - first) / (m - n)
 
 
 REFUSED = {

@@ -404,8 +404,9 @@ class Op:
 
     def touched(self, how: str = "") -> list[Value]:
         """The states read ('read'), written ('write') or either here, nested regions included."""
-        ways = ((op, op.reads if how == "read" else op.writes if how else op.reads + op.writes) for op in self.walk())
-        return list(dict.fromkeys(getattr(op, key) for op, keys in ways for key in keys))
+        ways = {"read": ("reads",), "write": ("writes",), "": ("reads", "writes")}[how]
+        found = (getattr(op, key) for op in self.walk() for way in ways for key in getattr(op, way))
+        return list(dict.fromkeys(found))
 
     @property
     def effect_free(self) -> bool:
