@@ -301,10 +301,10 @@ static inline void NAME(oic_conv_rows)(const NAME(oic_conv_view) *v, const uint3
     }
 }
 
-/* Whether windows are of the only row, with the same places wherever they begin; else of planes. */
+/* Whether windows are of the only row, not of padding above it, with the same places wherever they begin; else of planes. */
 static inline int NAME(oic_conv_is_row)(const ARGS(oic_conv_planes) *a)
 {
-    return a->height == 1 && a->taps_y == 1 && a->out_height == 1;
+    return a->height == 1 && a->taps_y == 1 && a->out_height == 1 && a->padding_y == 0;
 }
 
 /* Whether words are made in registers: those of NEAR registers of positions of a row of x, or of a plane and a number that is 0, lie

@@ -84,6 +84,8 @@ LINES: dict[str, tuple[tuple[int, int], tuple[int, int], dict[str, Any]]] = {
     "rows alone, of words that 128 bytes have": ((1, 130), (1, 61), {"padding": [0, 30]}),
     "rows alone, of more": ((1, 130), (1, 65), {"padding": [0, 70]}),
     "rows alone, a stride and a dilation": ((1, 90), (1, 5), {"padding": [0, 2], "stride": 2, "dilation": [1, 3]}),
+    "a row, and windows of padding above it": ((1, 90), (1, 5), {"padding": [1, 2], "stride": [3, 1]}),
+    "a longer row, and such windows": ((1, 200), (1, 5), {"padding": [1, 2], "stride": [3, 1]}),
     "a plane that a register has": ((3, 3), (3, 3), {}),
     "a plane that two registers have": ((25, 5), (3, 3), {}),
     "of which one has the sums": ((11, 11), (5, 5), {"padding": 2, "stride": 2}),
