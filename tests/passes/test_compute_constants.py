@@ -126,6 +126,16 @@ def test_so_many_results_are_computed(most: int, shapes: list[tuple[int, ...]], 
     assert len(_told(made)) == 2 - len(shapes)
 
 
+def test_of_what_a_small_result_is_made_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five hundred results of a chain of thousands of ops took seconds."""
+    module = _made("op exp(a) >> q; op tanh(q) >> z; op sin(b) >> r;").program.module
+    asked: list[list[Any]] = []
+    behind = compute_constants._behind
+    monkeypatch.setattr(compute_constants, "_behind", lambda ops, made: asked.append(list(ops)) or behind(asked[-1], made))
+    compute_constants.compute_constants(module, computer=lambda *_: None)
+    assert [[op.name for op in ops] for ops in asked] == [["exp", "tanh", "sin"]], "once, for all that is computed"
+
+
 def test_it_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     body = "op exp(a) >> q; op sigmoid(q) >> q; op tanh(q) >> q;"
     first = _made(body).program.planned.weights

@@ -123,9 +123,10 @@ def _smallness(made: _Made) -> Callable[[Operator], bool]:
         size = members * math.prod(type_.maximum)
         if size == 0 or results + members > MOST_RESULTS:
             return False
-        behind = (o.result.tensor.nbytes for o in _behind([op], made) if isinstance(o, Constant))
-        if size > SMALL and members * type_.nbytes > sum(behind):
-            return False
+        if size > SMALL:
+            behind = (o.result.tensor.nbytes for o in _behind([op], made) if isinstance(o, Constant))
+            if members * type_.nbytes > sum(behind):
+                return False
         results += members
         return True
 
