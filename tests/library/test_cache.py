@@ -92,6 +92,22 @@ def test_what_ended_processes_left_counts_and_goes(tmp_path: Path) -> None:
     assert sorted(p.name for p in cache.folder.iterdir()) == ["key", "of others"]
 
 
+def test_an_entry_in_the_making_is_no_others_to_remove(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other builds fill the cache, again and again, while one puts its file there."""
+    cache, file, others = Cache(tmp_path / "cache", 1000), tmp_path / "file", ["a", "b", "c", "d"]
+    file.write_bytes(bytes(400))
+    at_once = library_cache._second_name
+
+    def slow(file: Path, to: Path, most: int | None = None) -> None:
+        at_once(file, to, most)
+        while others:
+            cache.put(others.pop(), file, {})
+
+    monkeypatch.setattr(library_cache, "_second_name", slow)
+    cache.put("key", file, {})
+    assert cache.get("key", tmp_path / "to") == {}
+
+
 def test_a_large_file_has_a_second_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library_cache, "LARGE", 100)
     cache, file = Cache(tmp_path / "cache"), tmp_path / "file"

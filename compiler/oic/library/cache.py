@@ -17,6 +17,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ SIZE = 4 << 30  # bytes of all entries
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 LARGE = 16 << 20  # bytes of a file that has a second name rather than a copy
 PARTIAL = (".new-", ".old-")  # what entries are called while they are made, and removed
+LEFT = 3600 * 10**9  # nanoseconds after which no process is still at it
 COPIED = 64 << 20  # most bytes of a file that is copied into the cache, where it cannot have a second name
 
 
@@ -98,9 +100,11 @@ class Cache:
         """Remove what was not used, or left by a process that ended, for longest, until the rest is not too large."""
         found = []
         for entry in self.folder.iterdir():
+            partial = entry.name.startswith(PARTIAL)
             with suppress(OSError):  # what is not the cache's has no `entry.json`
-                used = (entry if entry.name.startswith(PARTIAL) else entry / "entry.json").stat().st_mtime_ns
-                found.append((used, sum(file.stat().st_size for file in entry.iterdir()), entry))
+                used = (entry if partial else entry / "entry.json").stat().st_mtime_ns
+                if not partial or used < time.time_ns() - LEFT:
+                    found.append((used, sum(file.stat().st_size for file in entry.iterdir()), entry))
         total = sum(nbytes for _, nbytes, _ in found)
         for _, nbytes, entry in sorted(found):
             if total <= self.size:
