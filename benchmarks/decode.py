@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 import oic
-from oic.profile.limits import Prober, spread
+from oic.profile.limits import REGION, Prober, spread
 
 ROOT = Path(__file__).resolve().parents[1]
 LLAMA = ROOT / "examples" / "tinystories" / "graph.oi"
@@ -89,7 +89,7 @@ def measure(
                 executor.step(tokens=token)
                 times.append(time.perf_counter())
             ours.append(np.diff(times))
-            theirs.append(nbytes / prober.read(options.threads))
+            theirs.append(nbytes / prober.read(options.threads, min(nbytes, REGION) // 4096 * 4096))
     step, of_step = spread(np.concatenate(ours[1:]).tolist())
     stream, of_stream = spread(theirs[1:])
     print(f"{name}, {options.weights or 'as declared'}: weights {nbytes / 1e6:.2f} MB, built in {seconds:.1f} s")
