@@ -129,7 +129,7 @@ class Kernel:
     units   parts that threads can share, of those kernels whose body has `oic_CALL_part_types`, an `oic_part`
             (`hosted/pool.h`)
     work    multiplications and additions of one call, by which it is decided how many threads it is worth
-    phases  the body has `oic_CALL_divided_types`, which divides part of the work and does the rest itself
+    phases  the body has `oic_CALL_divided_types`, which does what comes first, and divides the rest
     then    it can hand its results, f32, to a function instead of storing them (`oic_then`): `passes/fuse_products.py`
     joins   and elementwise operators are better done that way: measured
     chooses it takes what such a kernel hands on, by `oic_CALL_then` between `oic_CALL_begin` and `oic_CALL_end`, not x
