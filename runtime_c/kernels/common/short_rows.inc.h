@@ -17,7 +17,7 @@ OIC_INLINE void OF(oic_row_copy)(S *restrict to, const S *restrict from, ptrdiff
         memcpy(to + n - OIC_ROW_FEW, from + n - OIC_ROW_FEW, OIC_ROW_FEW * sizeof *to);
         return;
     }
-    if (n < WIDTH) {
+    if (WIDTH > 2 * OIC_ROW_FEW && n < WIDTH) {
         memcpy(to, from, 2 * OIC_ROW_FEW * sizeof *to);
         memcpy(to + n - 2 * OIC_ROW_FEW, from + n - 2 * OIC_ROW_FEW, 2 * OIC_ROW_FEW * sizeof *to);
         return;
