@@ -1,7 +1,7 @@
 /* oic_matmul_X_W: y[.., M, N] = a[.., M, K] * b[.., K, N] * scale[.., N], for every index of shape[rank].
 
    Operands lie at the batch strides as, bs and ss (0 repeats) and the matrix strides am, ak, bk, bn and sn; scale may be
-   NULL.  Matrices of packed elements start at whole bytes.  Order and stack: product.inc.h. */
+   NULL.  Matrices of packed elements need no whole bytes.  Order and stack: product.inc.h. */
 #include "common/products.h"
 #include "element.h"
 
@@ -38,11 +38,11 @@ static inline void NAME(oic_matmul_part)(const void *args, ptrdiff_t first, ptrd
     while (first < end) {
         const ptrdiff_t i = first / panels, from = first % panels, to = end - first < panels - from ? from + (end - first) : panels;
         const float *const scale = a->scale != NULL ? a->scale + oic_offset(i, a->rank, a->shape, a->ss) : NULL;
-        const W_T *const b = a->b + oic_offset(i, a->rank, a->shape, a->bs) * W_BITS / (8 * (ptrdiff_t)sizeof(W_T));
+        const ptrdiff_t at = oic_offset(i, a->rank, a->shape, a->bs), whole = at * W_BITS / (8 * (ptrdiff_t)sizeof(W_T));
         PRODUCT(&(const OPERANDS){
-                    .x = a->a + oic_offset(i, a->rank, a->shape, a->as), .w = b, .scale = scale, .y = a->y + i * a->M * a->N,
+                    .x = a->a + oic_offset(i, a->rank, a->shape, a->as), .w = a->b + whole, .scale = scale, .y = a->y + i * a->M * a->N,
                     .M = a->M, .K = a->K, .N = a->N, .xm = a->am, .xk = a->ak, .wk = a->bk, .wg = OIC_LANES * a->bn,
-                    .wn = a->bn, .ds = a->sn,
+                    .wn = a->bn, .ds = a->sn, .before_w = at - whole * 8 * (ptrdiff_t)sizeof(W_T) / W_BITS,
                 },
                 from, to);
         first += to - from;

@@ -33,6 +33,7 @@ typedef struct {
     const B_T *b;
     T *y;
     ptrdiff_t M, K, N, xm, xk, wk, wg, wn, ds;
+    ptrdiff_t before_w; /* elements of its first byte, of a packed w */
 #if defined(PRODUCT_THEN)
     ptrdiff_t before; /* rows of other batches */
     oic_then *then;
@@ -115,7 +116,7 @@ static inline void PRODUCT_GIVE(const OPERANDS *o, C *sum, ptrdiff_t ld, ptrdiff
 static inline void PRODUCT_GATHER(const OPERANDS *o, C *restrict to, ptrdiff_t g, ptrdiff_t panels, ptrdiff_t k, ptrdiff_t n)
 {
     for (ptrdiff_t p = 0; p < panels; ++p, to += OIC_LANES * OIC_BLOCK) {
-        const ptrdiff_t at = (g + p) * o->wg + k * o->wk, left = o->N - (g + p) * OIC_LANES;
+        const ptrdiff_t at = o->before_w + (g + p) * o->wg + k * o->wk, left = o->N - (g + p) * OIC_LANES;
 #if WIDENS
         (void)left;
         for (ptrdiff_t e = 0; e < OIC_LANES * n; e += OIC_WIDTH) {
