@@ -33,7 +33,7 @@ typedef struct {
     const B_T *b;
     T *y;
     ptrdiff_t M, K, N, xm, xk, wk, wg, wn, ds;
-    ptrdiff_t before_w; /* elements of its first byte, of a packed w */
+    ptrdiff_t before_w; /* elements that the first byte of a packed w has before w begins */
 #if defined(PRODUCT_THEN)
     ptrdiff_t before; /* rows of other batches */
     oic_then *then;
