@@ -11,9 +11,6 @@
 #define PAIRED 0
 #endif
 #define PART(f) NAME(OIC_JOIN_2(ATTENTION, f))
-#define Q_T T
-#define Q_LOAD LOAD
-#define Q_STORE STORE
 #include "attention.inc.h"
 
 typedef PART(args) ARGS(ATTENTION);
@@ -114,7 +111,4 @@ static inline void PART(divided)(oic_pool *pool, int most, ptrdiff_t units, int6
 #undef ATTENTION
 #undef PAIRED
 #undef PART
-#undef Q_T
-#undef Q_LOAD
-#undef Q_STORE
 #include "end.h"

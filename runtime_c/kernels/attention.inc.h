@@ -1,6 +1,5 @@
 /* The body that kernels of attention share.  The kernel that includes it defines PART(f), the names of its functions, and
-   Q_T, Q_LOAD, Q_STORE: queries and results; keys and values are of type W_T; and PAIRED, 1 for products in pairs
-   (attention_pairs.h), whose order is as said there.
+   PAIRED, 1 for products in pairs (attention_pairs.h), whose order is as said there.  Keys and values are of type W_T.
 
    y[.., N, Hq, Dv] = softmax(cap(scale * q * k') + bias) * v over the keys that take part; zeros where none does.
    cap(s) = softcap * tanh(s / softcap), or s.
@@ -94,14 +93,14 @@ typedef struct {
 
 /* Where everything lies, in elements; arrays of strides are those of the leading axes, then as said. */
 typedef struct {
-    const Q_T *q;           /* [.., N, Hq, Dk], strides qs of N and heads */
+    const T *q;           /* [.., N, Hq, Dk], strides qs of N and heads */
     const W_T *k, *v;       /* [.., T, Hk, D], strides ks and vs of T and heads */
     const float *bias;      /* strides bs of heads, N and T; NULL: none */
     const uint8_t *mask;    /* strides ms of heads, N and T; NULL: none */
     const int32_t *kv_len;  /* strides ls; NULL: `length` */
     const float *k_scale;   /* strides kss of T and heads; NULL: 1 */
     const float *v_scale;   /* strides vss of T and heads; NULL: 1 */
-    Q_T *y;                 /* dense */
+    T *y;                 /* dense */
     C *work;                /* scratch of a unit, `room` numbers for each worker */
     ptrdiff_t room;
     C *parts;               /* NULL: spans are not shared */
@@ -327,14 +326,14 @@ static inline void PART(ask_later)(const PART(args) *a, const PART(group) *g, pt
     OIC_ASKS;
     for (ptrdiff_t end = r + n, h; r < end; ++r) {
         const ptrdiff_t i = PART(query)(a, g, r, hh, &h), next = g->first + r + g->count;
-        const Q_T *const y = a->y + ((g->b * a->N + i) * a->Hq + h) * a->Dv;
-        for (ptrdiff_t d = 0; d < a->Dv; d += 64 / (ptrdiff_t)sizeof(Q_T)) {
+        const T *const y = a->y + ((g->b * a->N + i) * a->Hq + h) * a->Dv;
+        for (ptrdiff_t d = 0; d < a->Dv; d += 64 / (ptrdiff_t)sizeof(T)) {
             OIC_TILE_AHEAD(y + d);
         }
         if (next < all || g->hk + hh + 1 < a->Hk) { /* of the next head, where this one has no more */
             const ptrdiff_t at = PART(query)(a, g, next < all ? r + g->count : r - g->first, hh + (next >= all), &h);
-            const Q_T *const q = a->q + q0 + at * a->qs[a->rank] + h * a->qs[a->rank + 1];
-            for (ptrdiff_t d = 0; d < a->Dk; d += 64 / (ptrdiff_t)sizeof(Q_T)) {
+            const T *const q = a->q + q0 + at * a->qs[a->rank] + h * a->qs[a->rank + 1];
+            for (ptrdiff_t d = 0; d < a->Dk; d += 64 / (ptrdiff_t)sizeof(T)) {
                 OIC_TILE_AHEAD(q + d);
             }
         }
@@ -851,7 +850,7 @@ static inline void PART(queries)(const PART(args) *a, const PART(group) *g)
     const C scale = a->scale;
     for (ptrdiff_t row = 0, r = 0, hh = 0, h; row < g->heads * g->count; ++row) {
         const ptrdiff_t i = PART(query)(a, g, r, hh, &h);
-        const Q_T *restrict const from = a->q + q0 + i * a->qs[a->rank] + h * a->qs[a->rank + 1];
+        const T *restrict const from = a->q + q0 + i * a->qs[a->rank] + h * a->qs[a->rank + 1];
         C *restrict const q = g->q + row * width;
         PART(next)(g, &r, &hh);
 #if PAIRED
@@ -859,7 +858,7 @@ static inline void PART(queries)(const PART(args) *a, const PART(group) *g)
             const ptrdiff_t n = Dk - 2 * p < 2 * OIC_LANES ? Dk - 2 * p : 2 * OIC_LANES;
             C some[2 * OIC_LANES] = {(C)0};
             for (ptrdiff_t d = 0; d < n; ++d) {
-                some[d] = (C)Q_LOAD(from, 2 * p + d) * scale;
+                some[d] = (C)LOAD(from, 2 * p + d) * scale;
             }
             oic_lanes_rounded(q + p, some);
         }
@@ -875,7 +874,7 @@ static inline void PART(queries)(const PART(args) *a, const PART(group) *g)
         }
 #endif
         for (ptrdiff_t d = 0; d < Dk; ++d) {
-            q[d] = (C)Q_LOAD(from, d) * scale;
+            q[d] = (C)LOAD(from, d) * scale;
         }
         for (ptrdiff_t d = Dk; d < width; ++d) {
             q[d] = (C)0;
@@ -959,7 +958,7 @@ static inline void PART(finish)(const PART(args) *a, const PART(group) *g, ptrdi
     const ptrdiff_t D = a->Dv, width = oic_padded(D);
     ptrdiff_t h;
     const ptrdiff_t i = PART(query)(a, g, r, hh, &h);
-    Q_T *restrict const y = a->y + g->b * a->N * a->Hq * D + (i * a->Hq + h) * D;
+    T *restrict const y = a->y + g->b * a->N * a->Hq * D + (i * a->Hq + h) * D;
     for (ptrdiff_t d = 0; all->any != (C)0 && d < width; d += OIC_LANES) {
         const ptrdiff_t lanes = (ptrdiff_t)(sizeof(MATH(oic_register)) / sizeof(C));
         OIC_UNROLLED
@@ -971,11 +970,11 @@ static inline void PART(finish)(const PART(args) *a, const PART(group) *g, ptrdi
     const ptrdiff_t whole = D - D % 8; /* most heads are whole eights */
     for (ptrdiff_t done = 0; done < whole; done += 8) {
         for (int l = 0; l < 8; ++l) {
-            Q_STORE(y, done + l, acc[done + l]);
+            STORE(y, done + l, acc[done + l]);
         }
     }
     for (ptrdiff_t done = whole; done < D; ++done) {
-        Q_STORE(y, done, acc[done]);
+        STORE(y, done, acc[done]);
     }
 }
 

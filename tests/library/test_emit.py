@@ -257,7 +257,6 @@ def test_lines_are_short_and_say_what_is_so(tmp_path: Path) -> None:
 # Element types of bodies that do not take floats of one type.
 TYPES: dict[str, tuple[tuple[str, ...], ...]] = {
     "attention": (("f32", "f16"), ("f32", "i8"), ("f64", "f64"), ("f32", "f32")),
-    "attn": (("f16", "f8", "f8"), ("f64", "f32", "f64"), ("f32", "f32", "f32")),
     "conv_panels": (("f32",) * 3, ("f64",) * 3),
     "conv_planes": (("f32",) * 3, ("f64",) * 3),
     "conv_planes_int": (("i8", "i32", "i32"), ("i8", "i8", "i8")),

@@ -12,6 +12,7 @@ import oic
 from oic import dtypes
 from oic.ir.core import Block, Value
 from oic.ir.types import TensorType
+from oic.operators.attn import Attn
 from oic.operators.base import Operator
 from oic.operators.recurrent import GruCell, LstmCell
 
@@ -47,6 +48,33 @@ def test_cells_are_what_their_reference_says(cls: type[Operator], body: str, set
     expected = op.reference(*wide)
     for name, y in zip("ye", expected if isinstance(expected, list) else [expected]):
         assert (np.abs(found[name] - y) <= op.tolerance(y, *wide)).all()
+
+
+FLOATS = ("f8", "f16", "bf16", "f32", "f64")
+TAKEN = [  # of h, of keys and values, of w
+    (h, k, w) for h in FLOATS for k in FLOATS for w in FLOATS
+    if (w == h or dtypes.ALL[w].bits < dtypes.ALL[h].bits) and (k != "f64" or h == "f64")
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("h", "k", "w"), TAKEN)
+def test_attn_is_what_its_reference_says(h: str, k: str, w: str) -> None:
+    """Every pair of dtypes in every place, one key and many."""
+    rng = np.random.default_rng(5)
+    for keys in ("9, 2", "2"):
+        text = f"""graph page {{
+          dynamic {{ h: {h}[3, 6]; k: {k}[{keys}, 4]; v: {k}[{keys}, 3]; w: {w}[6, 16]; }}
+          volatile {{ y: {h}[3, 12]; }}
+          block entry {{ op attn(h, k, v, w) >> y; return; }}
+        }}"""
+        executor = oic.Simulator(oic.parse(text, name="page")).make_executor()
+        types = executor.interface.entries["entry"].inputs
+        given = {n: rng.standard_normal(t.maximum).astype(t.dtype.np) for n, t in types.items()}
+        op = Attn(*(Value(types[name], Block()) for name in "hkvw"))
+        wide = [given[name].astype(np.float64) for name in "hkvw"]
+        expected = op.reference(*wide)
+        found = executor.step(**given)["y"].astype(np.float64)
+        assert (np.abs(found - expected) <= op.tolerance(expected, *wide)).all()
 
 
 def test_a_cell_is_one_statement_of_a_trace() -> None:

@@ -1,4 +1,4 @@
-"""Kernels of attention, attn, rope and relative_position_bias against their references."""
+"""Kernels of attention, rope and relative_position_bias against their references."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from oic import dtypes
 from oic.dtypes import Array
-from oic.operators.attention import Attention, Attn
+from oic.operators.attention import Attention
 from oic.operators.position import RelativePositionBias, Rope
 from runtime.drive import BUILDS, Case, check, run, spaced
 from runtime.native import AVX512, INTEL, Toolchain
@@ -110,20 +110,6 @@ def tables() -> list[Case]:
     return found
 
 
-def attns() -> list[Case]:
-    """Every pair of dtypes in every place, one key and many."""
-    found: list[Case] = []
-    for h in NAMES:
-        bits = dtypes.ALL[h].bits
-        for k in NAMES if h == "f64" else NAMES[:-1]:
-            for w in NAMES:
-                if w == h or (dtypes.ALL[w].bits < bits and k in (h, w)):
-                    keys = [real((9, 2, 4), k), real((9, 2, 3), k)]
-                    found.append(Case(Attn, [real((2, 6), h), *keys, real((6, 16), w)]))
-    found.append(Case(Attn, [real((3, 6)), real((2, 4)), real((2, 4)), real((6, 16))]))
-    return found
-
-
 def ropes() -> list[Case]:
     """Both styles, every type, positions of every form."""
     found: list[Case] = []
@@ -153,7 +139,7 @@ def biases() -> list[Case]:
 
 
 @pytest.mark.parametrize("build", BUILDS)
-@pytest.mark.parametrize("make", [shapes, kinds, masks, tables, attns, ropes, biases])
+@pytest.mark.parametrize("make", [shapes, kinds, masks, tables, ropes, biases])
 def test_attention(make: Any, build: str) -> None:
     """Within each operator's bound."""
     check(make(), build)

@@ -1,4 +1,4 @@
-"""Attention over keys and values that lie in tables: `attention`, and the seed language's `attn`."""
+"""Attention over keys and values that lie in tables."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 
 from oic.dtypes import FLT, Array, DType, bf16, bool_, f16, f32, f64, i8
 from oic.ir import dims
-from oic.ir.core import Op, OpError, Value
+from oic.ir.core import OpError, Value
 from oic.ir.dims import Dim
-from oic.ir.index import at_least
 from oic.ir.types import Type
-from oic.kernels.kernel import Converted, Ints, Kernel, KernelArgs, Scratch, Stride
+from oic.kernels.kernel import Converted, Ints, Kernel, KernelArgs, Scratch
 from oic.kernels.targets import NATIVE
 from oic.operators.base import Operator, require_broadcast
 from oic.operators.bounds import epsilon, real, rounded
-from oic.operators.matmul import narrower, strides_of
+from oic.operators.matmul import strides_of
 from oic.operators.position import is_one, one_or_each
 from oic.operators.settings import as_computed, require_number
 
@@ -237,107 +236,9 @@ class Attention(Operator, name="attention"):
     )  # fmt: skip
 
 
-class Attn(Operator, name="attn"):
-    """Attention of h·w over keys and values: the operator of the persistent-memory page.
-
-    h        [B, D] float
-    k, v     [Hk, Dh] (one key) or [T, Hk, Dh] float; their dtype may differ from h's
-    w        [D, Hq·Dh], h's dtype or a narrower float
-    result   [B, Hq·Dv] of h's dtype
-
-    h·w is summed and kept in f32 (f64 for f64) and attends to every key with scale 1/√Dh; rounded
-    once.  The error bound is attention's, and 2/√Dh·Σ|k|·max|v| times matmul's of h·w.
-    Source: OpenInfer, persistent memory, `attn`; OPS, Part B.
-    """
-
-    h: Value
-    k: Value
-    v: Value
-    w: Value
-
-    allowed = FLT
-    examples = (
-        ("f32[1, 8]", "f16[5, 2, 4]", "f16[5, 2, 4]", "f32[8, 8]"),
-        ("f32[3, 6]", "f32[1, 4]", "f32[1, 4]", "f32[6, 8]"),
-        ("f16[2, 8]", "f32[3, 1, 4]", "f32[3, 1, 4]", "f16[8, 4]"),
-    )
-
-    def infer(self) -> list[Type]:
-        self.require_rank("h", 2, 2)
-        self.require_rank("w", 2, 2)
-        self.require_rank("k", 2, 3)
-        self.require_rank("v", self.k.tensor.rank, self.k.tensor.rank)
-        self.require("k", self.allowed)
-        self.require_same_dtype("k", "v")
-        if not narrower(self.h.dtype, self.w.dtype):
-            raise OpError("op-dtype", f"attn of {self.h.dtype} with weights of {self.w.dtype}", "w")
-        if self.k.dtype is f64 and self.h.dtype is not f64:
-            raise OpError("op-dtype", "keys in f64 need h in f64", "k")
-        self.require_dim("w", 0, self.h.shape[1])
-        self.require_shape("v", [*self.k.shape[:-1], self.v.shape[-1]])
-        heads = self._heads()
-        require_heads(self, heads, self.k.shape[-2], "w")
-        return self.tensor(self.h.dtype, [self.h.shape[0], heads * self.v.shape[-1]])
-
-    def operations(self) -> Dim:
-        rows, width = self.result.shape
-        keys = self.k.shape[0] if self.k.tensor.rank == 3 else 1
-        return 2 * (rows * self.h.shape[1] * self.w.shape[1] + keys * rows * (self.w.shape[1] + width))
-
-    def checks(self) -> list[Op]:
-        """A head may have no elements at run time."""
-        return at_least(1, self.k.shape[-1])
-
-    def _heads(self) -> Dim:
-        heads = dims.quotient(self.w.shape[1], self.k.shape[-1])
-        if heads is None:
-            message = f"{self.w.type} is not a whole number of heads of {self.k.shape[-1]}"
-            raise OpError("shape-mismatch", message, "w")
-        return heads
-
-    def reference(self, h: Array, k: Array, v: Array, w: Array) -> Array:
-        q, k, v = self._operands(h, k, v, w)
-        y = attend(q, k, v, self._scale(), None, np.ones((1, 1, k.shape[0]), np.bool_))
-        return y.reshape(y.shape[0], math.prod(y.shape[1:]))
-
-    def _operands(self, h: Any, k: Any, v: Any, w: Any) -> tuple[Array, Array, Array]:
-        """q = h·w as [B, Hq, Dh], and k and v with their axis T, in f64."""
-        k, v = (np.asarray(x).astype(np.float64) for x in (k, v))
-        k, v = (x[None] if x.ndim == 2 else x for x in (k, v))
-        q = np.asarray(h).astype(np.float64) @ np.asarray(w).astype(np.float64)
-        return q.reshape(q.shape[0], np.shape(w)[1] // k.shape[-1], k.shape[-1]), k, v
-
-    def _scale(self) -> float:
-        return float(self.h.dtype.wide.type(1 / math.sqrt(max(1, dims.maximum(self.k.shape[-1])))))
-
-    def tolerance(self, y: Array, *inputs: Any) -> Array:
-        q, k, v = self._operands(*inputs)
-        h, w = real(inputs[0]), real(inputs[3])
-        error = 2 * h.shape[1] * epsilon(self.h.dtype) * (np.abs(h) @ np.abs(w)).max(initial=0.0)
-        moved = 2 * self._scale() * error * np.abs(k).sum(-1).max(initial=0.0) * np.abs(v).max(initial=0.0)
-        flat = np.asarray(y).reshape(q.shape[0], q.shape[1], v.shape[-1])
-        return attention_bound(flat, q, k, v, None, self._scale(), self.h.dtype).reshape(np.shape(y)) + moved
-
-    def _args(self) -> KernelArgs:
-        heads, three = self._heads(), self.k.tensor.rank == 3
-        width, out = self.k.shape[-1], self.v.shape[-1]
-        keys = dims.maximum(self.k.shape[0]) if three else 1
-        room = work(1, keys, (heads, self.k.shape[-2]), (width, out), (self.h.dtype, self.k.dtype))
-        room += dims.maximum(heads) * (dims.maximum(width) + dims.maximum(out))
-        return self.members(
-            work=Scratch(self.h.dtype.computed.nbytes(room), self.h.dtype.value), rows=self.h.shape[0],
-            D=self.h.shape[1], keys=self.k.shape[0] if three else 1, Hq=heads, Hk=self.k.shape[-2], Dk=width, Dv=out,
-            hs=Stride(self.h, 0), kt=Stride(self.k, 0) if three else 0, kh=Stride(self.k, -2),
-            vt=Stride(self.v, 0) if three else 0, vh=Stride(self.v, -2), ws=Stride(self.w, 0),
-            scale=Converted(self._scale(), self.h.dtype.value),
-        )  # fmt: skip
-
-    kernels = (Kernel("attn", ("h", "k", "w"), _args, layouts={"h": 1, "k": 1, "v": 1, "w": 1}),)
-
-
 def work(
     queries: int, keys: int, heads: tuple[Any, Any], widths: tuple[Dim, Dim], of: tuple[DType, DType],
-    masked: bool = False, paired: bool = False,
+    masked: bool, paired: bool,
 ) -> int:  # fmt: skip
     """Numbers of scratch of a unit: rows of queries, results twice, and scores of a block; panels of keys and values.
 

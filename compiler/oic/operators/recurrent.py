@@ -6,38 +6,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oic.dtypes import FLT, Array, f32
+from oic.dtypes import FLT, Array
 from oic.ir.core import Op, OpError, Value
 from oic.ir.state import Splat
 from oic.ir.types import TensorType, Type
 from oic.operators.base import Operator, positional
 from oic.operators.bounds import epsilon, real, rounded
-from oic.operators.cast import Cast
 from oic.operators.elementwise import Add, Mul, Sub
+from oic.operators.expansion import Expansion
 from oic.operators.math import Sigmoid, Tanh, sigmoid
 from oic.operators.matmul import Linear
 from oic.operators.shape import Slice
-
-
-class Expansion:
-    """Ops that compute a cell, in order, and the values that are its results."""
-
-    def __init__(self, cell: Operator) -> None:
-        self.cell, self.ops = cell, list[Op]()
-
-    def add(self, op: Op) -> Value:
-        """Append an op; gives its result."""
-        op.span = self.cell.span
-        self.ops.append(op)
-        return op.result
-
-    def wide(self, x: Value) -> Value:
-        """x as it is computed with: f32, or f64."""
-        return x if x.dtype.bits >= 32 else self.add(Cast(x, f32))
-
-    def stored(self, y: Value, like: Value) -> Value:
-        """A result, rounded once."""
-        return y if y.dtype is like.dtype else self.add(Cast(y, like.dtype))
 
 
 class Cell(Operator):
@@ -135,8 +114,8 @@ class GruCell(Cell, name="gru_cell"):
         return rounded(y, (reach + 16) * (1 + h) * epsilon(self.x.dtype), self.x.dtype)
 
     def expanded(self) -> tuple[list[Op], list[Value]]:
-        e = Expansion(self)
-        x, h = e.wide(self.x), e.wide(self.h)
+        e, wide = Expansion(self), self.x.dtype.computed
+        x, h = e.cast(self.x, wide), e.cast(self.h, wide)
         xs, hs = e.add(Linear(x, self.w_ih, self.b_ih)), e.add(Linear(h, self.w_hh, self.b_hh))
         r, z = (e.add(Sigmoid(e.add(Add(self._part(e, xs, g), self._part(e, hs, g))))) for g in "rz")
         if self.reset_after:
@@ -147,7 +126,7 @@ class GruCell(Cell, name="gru_cell"):
         n = e.add(Tanh(e.add(Add(self._part(e, xs, "n"), inner))))
         one = e.add(Splat(1.0, TensorType(h.dtype, ())))
         y = e.add(Add(e.add(Mul(e.add(Sub(one, z)), n)), e.add(Mul(z, h))))
-        return e.ops, [e.stored(y, self.h)]
+        return e.ops, [e.cast(y, self.h.dtype)]
 
 
 class LstmCell(Cell, name="lstm_cell"):
@@ -192,11 +171,11 @@ class LstmCell(Cell, name="lstm_cell"):
         return rounded(y, bound, self.x.dtype)
 
     def expanded(self) -> tuple[list[Op], list[Value]]:
-        e = Expansion(self)
-        x, h, c = e.wide(self.x), e.wide(self.h), e.wide(self.c_)
+        e, wide = Expansion(self), self.x.dtype.computed
+        x, h, c = (e.cast(value, wide) for value in (self.x, self.h, self.c_))
         xs, hs = e.add(Linear(x, self.w_ih, self.b_ih)), e.add(Linear(h, self.w_hh, self.b_hh))
         i, f, g, o = (e.add(Add(self._part(e, xs, k), self._part(e, hs, k))) for k in "ifgo")
         kept = e.add(Mul(e.add(Sigmoid(f)), c))
         cell = e.add(Add(kept, e.add(Mul(e.add(Sigmoid(i)), e.add(Tanh(g))))))
         y = e.add(Mul(e.add(Sigmoid(o)), e.add(Tanh(cell))))
-        return e.ops, [e.stored(y, self.h), e.stored(cell, self.c_)]
+        return e.ops, [e.cast(part, self.h.dtype) for part in (y, cell)]
