@@ -181,7 +181,7 @@ block entry {
 }
 """
 
-# Sizes that a branch gives and no op uses, loops that exchange addresses, entries of the state.
+# Sizes that a branch gives and no op uses, loops whose values are needed late, entries of the state.
 MOVED = """graph moved {
     dynamic { g: bool; x: f32[4, 8]; }
     volatile { y: f32[?]; z: f32[4, 8]; }

@@ -116,8 +116,6 @@ class _Watch:
 
     def _apart(self, op: Op) -> None:
         """What an op writes is apart from what it reads, or is the same elements in the same order."""
-        if op.name == "exchange":
-            return  # only addresses move
         still = self.places.is_view(op) or (op.name == "insert" and op.attributes()["entry"])
         written = [] if still else [(r, _where(self.places, r)) for r in op.results]
         if op.name == "state.store":
@@ -171,7 +169,7 @@ class _Watch:
         for state in op.touched("write"):
             at, nbytes = self.states[state.symbol]
             found["state"][at : at + nbytes] = 0xFF
-        if not self.places.is_view(op) and op.name != "exchange":
+        if not self.places.is_view(op):
             for value in op.results:
                 self._add(value, found, op)
         return found
@@ -187,8 +185,7 @@ class _Watch:
             # An entry is as large as what is computed in it: nothing can lie outside.
             if place.space != "entry" and (b.space, b.name) == (place.space, place.buffer):
                 outside = bits.copy()
-                at = self.places.moved.get(b.name, b.offset) if b.space == "arena" else b.offset
-                outside[at : at + b.nbytes] = 0
+                outside[b.offset : b.offset + b.nbytes] = 0
                 assert not outside.any(), f"a result lies outside buffer '{b.name}'\n{located(op)}"
         to[name] |= bits
 

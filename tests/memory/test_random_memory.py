@@ -19,7 +19,6 @@ from oic.driver import Program
 from oic.ir.liveness import Liveness
 from oic.ir.module import Buffer
 from oic.memory import planner, sharing, state_regions
-from oic.passes import destination_passing as destinations
 from oic.passes import materialize
 from tests.fuzz import memory_plans as plans
 from tests.fuzz.campaign import Tally, in_c
@@ -114,7 +113,6 @@ RULES = {
     "a view needs what it sees": (Liveness, "needed", lambda self, v, _=None: self.last_use(v), (2, 5)),
     "an entry is not seen before it is stored": (sharing.Sharing, "_meets", lambda *_: False, (24, 69)),
     "boxes are apart only where that is known": (state_regions, "apart", lambda *_: True, (69, 81)),
-    "what is exchanged is needed no more": (destinations, "_exchangeable", lambda *_, **__: True, (0, 3)),
 }  # fmt: skip
 
 

@@ -60,7 +60,6 @@ class Frame:
         self.refs: dict[Value, Ref] = {}  # where tensors lie
         self.scopes: list[dict[tuple[Any, ...], c.Identifier]] = [{}]
         self.entries: dict[str, TensorType] = {}  # boxes that values are computed in
-        self.movable: dict[str, c.Identifier] = {}  # variables with the addresses of buffers that exchange them
         self.late = False  # the state has been changed by now
         self.tried: c.Identifier | None = None  # where a refusal is noted, not made: the variable that has its status
         self.counts = False  # the function sets counts in the state
@@ -138,14 +137,13 @@ class Frame:
         strides = place.strides if place.strides is not None else dense(type_.shape)
         key = (place.space, place.buffer, place.offset)
         const = place.space in ("input", "weights")
-        moved, known = self.moves(value), (*key, type_.stored.c)
-        same = None if moved else self._declared(known)
-        address = self.movable[place.buffer] if moved else same or self._address(*key, type_)
+        known = (*key, type_.stored.c)
+        same = self._declared(known)
+        address = same or self._address(*key, type_)
         if same is None or self._renamed(same, value):
             note = f"{type_}, in the memory of {same.text}" if same else str(type_)
             address = named = self.pointer(value.hint or "t", type_, address, const, note)
-            if not moved:
-                self.scopes[-1].setdefault(known, named)
+            self.scopes[-1].setdefault(known, named)
         self.refs[value] = Ref(address, type_, strides, const, key=key)
         return self.refs[value]
 
@@ -163,11 +161,6 @@ class Frame:
         pointer = self.pointer(hint or symbol, box.type, address_of(box), False, f"{box.type}, {note}")
         self.scopes[-1]["entry", symbol] = pointer
         self.entries[symbol] = box.type
-
-    def moves(self, value: Value) -> bool:
-        """The value's buffer exchanges its address with others: a pointer to it holds for a while."""
-        place = value.place
-        return place is not None and place.space == "arena" and place.buffer in self.movable
 
     def view(self, value: Value, base: Ref, start: Index, strides: Strides) -> None:
         """A value that is part of another's memory: `start` elements on, with strides of its own."""

@@ -119,7 +119,7 @@ class TaskFrame(Frame):
             ref = self.outer.refs[value]
             address = memory("weights", self.unit.weights[value.symbol].offset)
             return replace(ref, pointer=self._found(value.hint or "t", type_, address, const=True))
-        if place is not None and place.space == "arena" and place.offset is not None and not self.outer.moves(value):
+        if place is not None and place.space == "arena" and place.offset is not None:
             strides = place.strides if place.strides is not None else dense(type_.shape)
             key = (place.space, place.buffer, place.offset)
             pointer = self._declared((*key, type_.stored.c))

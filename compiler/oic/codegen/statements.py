@@ -25,12 +25,12 @@ from oic.ir.strides import dense
 from oic.ir.types import TensorType
 from oic.memory.layout import constant_strides
 from oic.operators.arrange import Concat
-from oic.operators.fused import Copy, Exchange, Fused
+from oic.operators.fused import Copy, Fused
 from oic.operators.late import is_effect
 from oic.operators.part import Insert, PartEntry
 from oic.operators.work import does, elementwise_work, work
 
-MEASURED = (Copy, Exchange, Fused, Insert, control.Parallel, control.Return)  # beside what `does` what a statement says
+MEASURED = (Copy, Fused, Insert, control.Parallel, control.Return)  # beside what `does` what a statement says
 IN, OUT, OK = c.Identifier("in"), c.Identifier("out"), c.Identifier("OIC_OK")
 
 
@@ -60,16 +60,6 @@ def _preamble(frame: Frame, func: Any) -> None:
         frame.refs[op.result] = Ref(address, op.type, strides, True, key=("weights", "", offset))
     for extent, member in face.extents:
         frame.extents[extent] = frame.local(extent.name, c.Member(IN, member), "ptrdiff_t")
-    _movable(frame, func)
-
-
-def _movable(frame: Frame, func: Any) -> None:
-    """Variables for the addresses of buffers that exchange them."""
-    moving = {name for op in func.body.all_ops() if isinstance(op, Exchange) for name in op.moves()}
-    buffers = [frame.unit.arena[func.symbol, name] for name in sorted(moving)]
-    for buffer in sorted(buffers, key=lambda b: b.offset):
-        address, note = memory("arena", buffer.offset), f"{buffer.nbytes} bytes"
-        frame.movable[buffer.name] = frame.variable(f"at_{buffer.name}", c.Pointer("void"), address, note=note)
 
 
 def _checks(frame: Frame, func: Any) -> None:
@@ -329,9 +319,6 @@ class _Writer(Integers):
         self.frame.indices[counter] = Index(name)
         loop = c.ForStatement("int64_t", name.text, low.value, c.Infix("<", name, high.value))
         with self.body.inside(loop), self.frame.inside(op.body):
-            for arg, *_ in carried:
-                if self.frame.moves(arg):
-                    self.frame.place(arg)
             self.block(op.body)
             self._assign((arg, y) for arg, _, _, y in carried)
         for _, _, result, _ in carried:
@@ -343,7 +330,7 @@ class _Writer(Integers):
         if is_index(arg):
             self.frame.indices[arg] = self._variable(arg.hint or result.hint, self.frame.index(first).value)
             self.frame.indices[result] = self.frame.indices[arg]
-        elif not self.frame.moves(arg):
+        else:
             self.frame.place(arg)
 
     def _variable(self, hint: str, value: c.Expression | None) -> Index:
@@ -351,16 +338,6 @@ class _Writer(Integers):
         name = self.frame.names.unique(hint or "n")
         self.body.declare("int64_t", name, value, const=False)
         return Index(c.Identifier(name))
-
-    def _exchange(self, op: Exchange) -> None:
-        """Buffers get each other's addresses, all at once."""
-        moves = {a: b for a, b in op.moves().items() if a != b}
-        movable, note, kept = self.frame.movable, "buffers exchange addresses", {}
-        for a, b in moves.items():
-            hint = f"next_{movable[a].text}"
-            kept[a] = self.frame.variable(hint, c.Pointer("void"), movable[b], const=True, note=note)
-        for a, value in kept.items():
-            self.body.add(c.AssignStatement(movable[a], value))
 
     def _assign(self, pairs: Iterable[tuple[Value, Value]]) -> None:
         """Assign carried integers all at once."""
@@ -375,7 +352,7 @@ class _Writer(Integers):
         for result in op.results:
             if is_index(result):
                 self.frame.indices[result] = self._variable(result.hint, None)
-            elif not self.frame.moves(result):
+            else:
                 self.frame.place(result)
         branch = c.IfStatement(self._condition(op.condition))
         self.body.add(branch)
@@ -387,9 +364,6 @@ class _Writer(Integers):
                 self.block(block)
                 self._assign(zip(op.results, block.terminator.operands, strict=True))
             late |= self.frame.late
-        for result in op.results:
-            if not is_index(result) and self.frame.moves(result):
-                self.frame.place(result)
         self.frame.late = late
 
     def _check_iterations(self, op: Any) -> None:
@@ -467,7 +441,6 @@ WRITERS: dict[type[Op], Callable[[_Writer, Any], None]] = {
     index.CheckIds: _Writer._check_ids,
     index.AssertShape: _Writer._assert_shape,
     **dict.fromkeys(persistent.WRITERS, _Writer._in_state),
-    Exchange: _Writer._exchange,
     control.For: _Writer._for,
     control.If: _Writer._if,
     control.CheckIterations: _Writer._check_iterations,

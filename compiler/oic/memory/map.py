@@ -18,7 +18,7 @@ from oic.ir.state import StateStore
 from oic.ir.text_print import ValueNames, dim_text, op_lines, type_text
 from oic.ir.types import StateIndex, StateType, TensorType
 from oic.memory.views import root
-from oic.operators.fused import Copy, Exchange
+from oic.operators.fused import Copy
 from oic.operators.part import Insert
 
 KINDS = {
@@ -27,7 +27,6 @@ KINDS = {
     "carried": "carried from iteration to iteration of a loop",
     "branch": "given by either branch, or by a consumer",
     "copy": "copied",
-    "exchanged": "where another value was: two buffers exchange their addresses",
     "entry": "computed where it is stored: in an entry of the state, or in its part of another value",
     "output": "in the caller's memory",
     "input": "in the caller's memory, read only",
@@ -191,8 +190,6 @@ def _kind(value: Value, live: Liveness) -> tuple[str, Value | None]:
         return "view", root(op.operands[0])
     if isinstance(op, Copy):
         return "copy", None
-    if isinstance(op, Exchange):
-        return "exchanged", op.values[op.results.index(value)]
     taken_over = _taken_over(value)
     if place.space == "entry":
         return "entry", taken_over

@@ -27,7 +27,7 @@ from oic.memory.intervals import Intervals
 from oic.memory.layout import storage_strides
 from oic.memory.views import root, strides_of, whole_root
 from oic.operators.base import Operator
-from oic.operators.fused import Copy, Exchange, Fused
+from oic.operators.fused import Copy, Fused
 from oic.operators.late import state_writers
 from oic.operators.part import Insert
 
@@ -254,8 +254,6 @@ def _why_not_dense(store: StateStore, box: state_regions.Box) -> str:
 
 def takes_over(op: Op, base: Value, result: Value) -> bool:
     """The op writes its result over this value, if it uses its memory at all."""
-    if isinstance(op, Exchange):
-        return True  # its operands are needed no more, and only addresses move
     if isinstance(op, For):
         return root(op.init[op.results.index(result)]) is base
     if isinstance(op, If):

@@ -5,10 +5,9 @@ that are needed after it, and over those it reads itself only in place.  Regions
 run at once: what they take from outside is needed until all have ended, and no two share bytes or a
 state that one writes.
 
-Buffers that exchange addresses stay apart, but each may be where any of them was.  An entry of the
-state that values are computed in is not seen by others from then on until it is stored, nor can the
-step be refused in between.  So it is with a part of a tensor, whose memory nothing else writes for as
-long as the values computed there are needed.
+An entry of the state that values are computed in is not seen by others from then on until it is stored,
+nor can the step be refused in between.  So it is with a part of a tensor, whose memory nothing else
+writes for as long as the values computed there are needed.
 """
 
 from __future__ import annotations
@@ -27,10 +26,8 @@ from oic.ir.verify import verify as verify_stage
 from oic.memory.state_regions import Box, apart_in_memory, is_apart, same
 from oic.memory.verify_liveness import Lives, fault, last_needed, lives, root, walk
 from oic.operators.base import Operator
-from oic.operators.fused import Exchange, Fused
+from oic.operators.fused import Fused
 from oic.operators.part import Insert, PartEntry
-
-BufferGroups = dict[str, dict[str, tuple[int, int]]]
 
 
 def verify(module: Module) -> None:
@@ -51,7 +48,7 @@ def verify_memory(module: Module) -> None:
             _coalesced(op)
             if isinstance(op, Parallel):
                 _apart(op)
-        _unharmed(func.body, plan, lives(func.body), func.symbol)
+        _unharmed(func.body, lives(func.body), func.symbol)
 
 
 # ----------------------------------------------------------------- places
@@ -150,16 +147,15 @@ def _address(value: Value) -> str:
 # -------------------------------------------------------------- conflicts
 
 
-def _unharmed(body: Block, plan: Plan, found: Lives, symbol: str) -> None:
+def _unharmed(body: Block, found: Lives, symbol: str) -> None:
     """No write reaches bytes that are needed after it, nor state that a view still looks into."""
-    groups = _groups(body, plan, symbol)
     ranges = Ranges(body.all_ops())
     held = [v for v in found.first if _own_bytes(v)]
     for at, op, written in found.writes:
         for value in held:
             if value is written or not (found.first[value] <= at <= found.last[value]):
                 continue
-            if not _overlap(value, written, groups):
+            if not _overlap(value, written):
                 continue
             if value in op.results:
                 raise fault(op, f"results {written!r} and {value!r} share bytes")
@@ -176,26 +172,10 @@ def _unharmed(body: Block, plan: Plan, found: Lives, symbol: str) -> None:
                 if seen and not alike and not is_apart(op, Box.of(value.op), ranges):
                     raise fault(op, f"state is written while {value!r} looks into it ({symbol})")
     for op in walk(body):
-        if isinstance(op, Exchange):
-            _exchanged(op, held, found)
-        elif isinstance(op, StateEntry):
+        if isinstance(op, StateEntry):
             _computed_there(op, held, found, ranges)
         elif isinstance(op, PartEntry):
-            _computed_in_part(op, held, found, groups, ranges)
-
-
-def _exchanged(op: Exchange, held: list[Value], found: Lives) -> None:
-    """Nothing in the buffers is needed any more but what moves."""
-    names = op.moves()
-    at = found.starts[op]
-    users = [o for o in op.block.ops if set(o.operands) & set(op.results)] if op.block else []
-    if any(not user.terminator for user in users):
-        raise fault(op, "what is exchanged is handed on, and nothing else")
-    for value in held:
-        if value.placed.space != "arena" or value.placed.buffer not in names or value in op.results:
-            continue
-        if found.first[value] < at < last_needed(value, op.block, found):
-            raise fault(op, f"{value!r} is still needed where it was")
+            _computed_in_part(op, held, found, ranges)
 
 
 def _computed_there(op: StateEntry, held: list[Value], found: Lives, ranges: Ranges) -> None:
@@ -226,7 +206,7 @@ def _computed_there(op: StateEntry, held: list[Value], found: Lives, ranges: Ran
                 raise fault(writer, f"{written!r} is computed over {value!r}, which is still needed")
 
 
-def _computed_in_part(op: PartEntry, held: list[Value], found: Lives, groups: BufferGroups, ranges: Ranges) -> None:
+def _computed_in_part(op: PartEntry, held: list[Value], found: Lives, ranges: Ranges) -> None:
     """From here to the `insert` the tensor is not used, and until the part is needed no more not written."""
     inside, insert = _completed(op, held, found)
     assert isinstance(insert, Insert)
@@ -236,17 +216,17 @@ def _computed_in_part(op: PartEntry, held: list[Value], found: Lives, groups: Bu
     first, last = found.starts[op], found.starts[insert]
     until = max(found.last[v] for v in inside)
     for value in held:
-        if value in inside or not _overlap(value, base, groups):
+        if value in inside or not _overlap(value, base):
             continue
         for at, _ in found.uses.get(value, ()):
             if first < at < last:
                 raise fault(op, f"{value!r} is used while a part of it is computed")
     for at, writer, written in found.writes:
         harmed = first < at <= until and writer is not insert and written not in inside
-        if harmed and _overlap(written, base, groups):
+        if harmed and _overlap(written, base):
             raise fault(writer, f"{written!r} is written over a part that is still needed")
     for other, at in found.starts.items():
-        if not isinstance(other, PartEntry) or not first < at <= until or not _overlap(root(other.x), base, groups):
+        if not isinstance(other, PartEntry) or not first < at <= until or not _overlap(root(other.x), base):
             continue
         if _address(other.x) != _address(op.x) or not apart_in_memory(Box.of(op), Box.of(other), ranges):
             raise fault(other, "a part is computed in while another is still needed")
@@ -271,18 +251,6 @@ def _completed(op: StateEntry | PartEntry, held: list[Value], found: Lives) -> t
         if written in inside and not first < at < last:
             raise fault(writer, f"{written!r} is computed before its entry is named, or after it was stored")
     return inside, store
-
-
-def _groups(body: Block, plan: Plan, symbol: str) -> BufferGroups:
-    """For a buffer that exchanges addresses, itself and the others: first bytes and ends."""
-    groups: BufferGroups = {}
-    for op in walk(body):
-        if isinstance(op, Exchange):
-            names = set(op.moves()).union(*(groups.get(name, {}) for name in op.moves()))
-            own = [b for b in plan.space("arena") if b.function == symbol and b.name in names]
-            group = {b.name: (b.offset, b.offset + b.nbytes) for b in own}
-            groups |= dict.fromkeys(names, group)
-    return groups
 
 
 def _apart(op: Op) -> None:
@@ -312,17 +280,11 @@ def _own_bytes(value: Value) -> bool:
     return value.place.offset is not None and value.place.space in ("arena", "entry", "output")
 
 
-def _overlap(a: Value, b: Value, groups: BufferGroups | None = None) -> bool:
-    """The bytes of one are bytes of the other; what exchanges addresses may be wherever it can get."""
+def _overlap(a: Value, b: Value) -> bool:
+    """The bytes of one are bytes of the other."""
     one, other = a.placed, b.placed
     if one.space != other.space or (one.space != "arena" and one.buffer != other.buffer):
         return False
-    if groups and one.space == "arena" and one.buffer != other.buffer:
-        if other.buffer in groups.get(one.buffer, {}):
-            return False
-        apart_from = groups.get(other.buffer, {"": reach(b)}).values()
-        ranges = groups.get(one.buffer, {"": reach(a)}).values()
-        return any(x < stop and start < end for x, end in ranges for start, stop in apart_from)
     (first, end), (start, stop) = reach(a), reach(b)
     return first < stop and start < end
 

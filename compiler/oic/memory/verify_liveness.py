@@ -15,7 +15,7 @@ from oic.ir.core import Block, Op, Value, seen_through
 from oic.ir.state import StateEntry, StateStore
 from oic.ir.text_print import located
 from oic.ir.types import StateType, TensorType
-from oic.operators.fused import Exchange, Fused
+from oic.operators.fused import Fused
 
 
 @dataclass
@@ -108,7 +108,7 @@ def _define(op: Op, at: int, found: Lives) -> None:
     here = at if nested else found.starts[op]
     for value in op.results:
         found.first[value] = found.last[value] = here
-        if nested or isinstance(op, Exchange) or not isinstance(value.type, TensorType):
+        if nested or not isinstance(value.type, TensorType):
             continue
         if root(value) is value and value.place is not None and value.place.offset is not None:
             if not _still(op, value):

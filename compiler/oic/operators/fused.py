@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oic.ir.control import yielded
-from oic.ir.core import Block, Op, Value, ensure, seen_through
+from oic.ir.core import Block, Op, Value, ensure
 from oic.ir.types import TensorType, Type
 from oic.operators.base import Operator
 
@@ -85,31 +85,3 @@ class Copy(Operator, name="copy"):
 
     def reference(self, x: object) -> object:
         return x
-
-
-class Exchange(Op, name="exchange"):
-    """Values where others were: addresses are exchanged, nothing is copied.
-
-    Ends an iteration of a loop, or a branch: result i is `values[i]`, in the buffer of what it follows.
-    The buffers of operands and results swap addresses from here on; no operand is needed later.
-    """
-
-    values: list[Value]
-
-    def infer(self) -> list[Type]:
-        return [v.type for v in self.values]
-
-    def moves(self) -> dict[str, str]:
-        """For every buffer that takes part, in PLANNED, the one whose address it has afterwards."""
-        into = [_buffer(r) for r in self.results]
-        taken = [_buffer(v) for v in self.values]
-        before, after = frozenset(taken), frozenset(into)
-        left = [name for name in into if name not in before]
-        free = [name for name in taken if name not in after]
-        return dict(zip([*into, *free], [*taken, *left], strict=True))
-
-
-def _buffer(value: Value) -> str:
-    *_, base = seen_through(value)
-    assert base.placed.space == "arena", f"{base!r} is not in the arena"
-    return base.placed.buffer

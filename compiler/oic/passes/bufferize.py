@@ -6,9 +6,8 @@
       yield([%y])                             outputs are computed in the caller's memory, and what
     }                                         is stored to the state in its entry there
 
-What cannot be computed where it goes is copied there, with the reason; where a loop or a branch
-hands on a value that lies in another buffer of the arena, the two buffers exchange their addresses
-instead.  Offsets come later (`plan_memory`).
+What cannot be computed where it goes is copied there, with the reason.  Offsets come later
+(`plan_memory`).
 """
 
 from __future__ import annotations

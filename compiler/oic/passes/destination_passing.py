@@ -1,8 +1,7 @@
 """Where a value goes decides where it is computed: outputs, loops, branches, entries of the state, parts.
 
 Decided from the end of a function backwards, since destinations come from what uses a value.  What
-cannot be computed where it goes is copied there by the op before the one that hands it on; or, in the
-arena, the buffers exchange addresses.  Part of `bufferize`.
+cannot be computed where it goes is copied there, just before the op that hands it on.  Part of `bufferize`.
 """
 
 from __future__ import annotations
@@ -23,14 +22,10 @@ from oic.memory.sharing import CHANGED, LATE, Sharing, Storage, over, takeable, 
 from oic.memory.state_regions import Box, Put, apart_in_memory, same
 from oic.memory.views import root, whole_root
 from oic.operators.base import Operator
-from oic.operators.fused import Copy, Exchange
+from oic.operators.fused import Copy
 from oic.operators.part import Insert
 
 ROUNDS = 200  # a copy in a region may make another necessary outside it
-SMALL = 64  # bytes up to which a copy costs less than addresses that change
-
-APART = "its loop exchanges addresses"
-ELSEWHERE = "carried elsewhere"
 
 
 @dataclass
@@ -38,11 +33,9 @@ class Assignment:
     """What bufferize decides of one function: the storage of each value that has its own."""
 
     sharing: Sharing
-    apart: frozenset[Value]  # of loops and branches that exchange addresses: they stay in the arena
     storage: dict[Value, Storage] = field(default_factory=dict)
     reasons: dict[Value, str] = field(default_factory=dict)
     names: dict[str, int] = field(default_factory=dict)
-    spread: set[Value] = field(default_factory=set)  # those that could as well lie elsewhere
     missed: list[Edge] = field(default_factory=list)
     # Boxes of each state and each storage, by the positions at which a value in them is needed; all in order.
     entries: dict[Value | Storage, Intervals[Storage]] = field(default_factory=dict)
@@ -62,7 +55,7 @@ class Assignment:
             self.order.setdefault(storage, len(self.order))
             entries = self.entries.setdefault(self._memory(storage.store), Intervals())
             entries.add(self.sharing.live.defined(value), self.sharing.live.needed(value), storage)
-        self.reasons[value] = "where its address goes" if isinstance(value.op, Exchange) else reason
+        self.reasons[value] = reason
 
     def of(self, value: Value, reason: str) -> Storage:
         """The storage of a value; if it has none, a new one in the arena."""
@@ -104,15 +97,12 @@ class Assignment:
             if base is None:
                 return
             self.put(base, storage, f"'{value.hint}' is computed over it")
-            self.spread.add(base)
             value = base
 
     def _spreads(self, base: Value, op: Op, storage: Storage) -> bool:
         if base in self.storage or base.op is None or base.op.view or base.op.block is not op.block:
             return False
         if isinstance(base.op, (Constant, Parallel)) or not in_memory(base, self.sharing):
-            return False
-        if base in self.apart and storage.space != "arena":
             return False
         users = self.sharing.users(base)
         # What is stored has an entry to be computed in, what replaces a part has that part.
@@ -125,11 +115,9 @@ class Assignment:
         held, block = self.storage.get(base), op.block
         if held is storage:
             return LATE if self.sharing.clash(base, storage) else ""
-        if base in self.apart and storage.space != "arena":
-            return APART
         if base.op is None:
             outer = isinstance(base.owner, Block) and isinstance(base.owner.owner, Func)
-            return "an input" if outer else ELSEWHERE
+            return "an input" if outer else "carried elsewhere"
         if isinstance(base.op, Constant):
             return "a constant"
         if base.op.view and not _is_there(base, storage, self.sharing):
@@ -222,151 +210,46 @@ class Edge:
 def destinations(func: Func) -> Assignment:
     """Storage of outputs, of carried values, of what branches give and of what is stored to the state.
 
-    Decided from the end backwards.  Where a value cannot be computed in its destination a copy or
-    an exchange is put before the op that hands it on, and everything is decided again: they change
-    how long values are needed.
+    Decided from the end backwards.  Where a value cannot be computed in its destination it is copied before the op that
+    hands it on, and everything is decided again: copies change how long values are needed.
     """
-    apart: set[Value] = set()
-    threads = any(isinstance(op, Parallel) for op in func.body.all_ops())
-    plain = set(func.body.walk()) if threads else set[Block]()  # where no addresses are exchanged
     for _ in range(ROUNDS):
-        decided = Assignment(Sharing(func.body), frozenset(apart))
+        decided = Assignment(Sharing(func.body))
         ends = func.body.terminator
         for i, name in enumerate(func.outputs):
             storage = Storage(name, "output")
             decided.join(ends, "values", i, storage, f"computed in the caller's memory of '{name}'")
         _backward(func.body, decided)
         if not decided.missed:
-            exchanges = [op for op in func.body.all_ops() if isinstance(op, Exchange)]
-            lost = [op for op in exchanges if not _in_arena(op, decided)]
-            if not lost:
-                return decided
-            for op in lost:
-                _copy_instead(op, plain)
-            continue
+            return decided
         # Those that nothing else can spare first: a copy may end what another one would wait for.
-        sure = [edge for edge in decided.missed if edge.reason != LATE]
-        copies = _Copies()
-        for edge in sure or decided.missed:
-            _resolve(edge, decided, apart, plain, copies)
-        copies.place()
+        _copy([edge for edge in decided.missed if edge.reason != LATE] or decided.missed)
     raise AssertionError(f"the destinations of '{func.symbol}' do not settle")
 
 
-@dataclass
-class _Copies:
-    """Copies before and after ops of blocks, and what blocks exchange at their ends: put there all at once."""
-
-    before: dict[Op, list[Op]] = field(default_factory=dict)
-    after: dict[Op, list[Op]] = field(default_factory=dict)
-    exchanged: dict[Op, list[Edge]] = field(default_factory=dict)  # by the op that hands on
-
-    def place(self) -> None:
-        """Put them into their blocks; nothing comes between an exchange and what hands on."""
-        for edges in self.exchanged.values():
-            _exchange_before(edges)
-        self.exchanged.clear()
-        for block in dict.fromkeys(op.home for op in (*self.before, *self.after)):
-            ops: list[Op] = []
-            for op in block.ops:
-                at = len(ops) - bool(ops and isinstance(ops[-1], Exchange))
-                ops[at:at] = self.before.pop(op, ())
-                ops += [op, *reversed(self.after.pop(op, ()))]
-            block.set_ops(ops)
-
-
-def _resolve(edge: Edge, decided: Assignment, apart: set[Value], plain: set[Block], copies: _Copies) -> None:
-    """Exchange addresses or copy, just before the op that hands the value on."""
-    if edge.op.block in plain or not _exchangeable(edge, decided):
-        _copy_before(edge, plain, copies)
-        return
-    # It stays in the arena, and with it what is handed on in the same memory.
-    apart |= {v for v in edge.storage.values if isinstance(v.op, (For, If))}
-    base, block = whole_root(edge.value), edge.op.home
-    if base in block.args and isinstance(block.owner, For):
-        apart.add(block.owner.results[block.args.index(base) - 1])
-    if edge.storage.space == "arena":
-        copies.exchanged.setdefault(edge.op, []).append(edge)
-
-
-def _in_arena(op: Exchange, decided: Assignment) -> bool:
-    """All it exchanges lies in the arena."""
-    found = [decided.storage.get(root(v)) for v in [*op.values, *op.results]]
-    return all(storage is None or storage.space == "arena" for storage in found)
-
-
-def _copy_instead(op: Exchange, plain: set[Block]) -> None:
-    """Copies, where an exchange turned out not to do; none is tried there again."""
-    block = op.home
-    plain.add(block)
-    copies = [Copy(v, "its address cannot be exchanged", span=op.span, hint=v.hint) for v in op.values]
-    block.replace(dict(zip(op.results, (c.result for c in copies), strict=True)))
-    at = block.ops.index(op)
-    block.set_ops([*block.ops[:at], *copies, *block.ops[at + 1 :]])
-
-
-def _exchangeable(edge: Edge, decided: Assignment) -> bool:
-    """The value lies in a buffer of the arena that no other value needs at the end of an iteration or a branch."""
-    block, base = edge.op.home, whole_root(edge.value)
-    if not isinstance(edge.op, Yield) or not isinstance(block.owner, (For, If)):
-        return False
-    if edge.storage.space != "arena" and isinstance(block.owner, If):
-        if block.owner.results[edge.position] not in decided.spread:
-            return False  # one copy in a branch, against one in every case
-    if edge.value.tensor.nbytes <= SMALL or edge.reason not in (LATE, ELSEWHERE):
-        return False
-    computed = base.op is not None
-    if home_of(base) is not block or (computed and base in decided.storage) or isinstance(base.op, (Splat, Exchange)):
-        return False
-    at = decided.sharing.live.start[edge.op]
-    handed = sum(edge.op.operands.count(view) for view in decided.sharing.live.views(base))
-    return handed == 1 and decided.sharing.live.needed(base) == at
-
-
-def _exchange_before(edges: list[Edge]) -> None:
-    """Add values to the exchange that ends a block."""
-    last = edges[-1]
-    op, block = last.op, last.op.home
-    before = block.ops[-2] if len(block.ops) > 1 else None
-    old = before if isinstance(before, Exchange) else None
-    values = [*(old.values if old is not None else []), *(edge.value for edge in edges)]
-    made = Exchange(values, span=_span_of(last))
-    for result, source in zip(made.results, values, strict=True):
-        result.hint = source.hint
-    if old is not None:
-        op.replace_operands(dict(zip(old.results, made.results, strict=False)))
-    for edge, result in zip(reversed(edges), reversed(made.results), strict=False):
-        edge.hand_on(result)
-    block.set_ops([*block.ops[: -2 if old is not None else -1], made, op])
-
-
-def _copy_before(edge: Edge, plain: set[Block], copies: _Copies) -> None:
-    """Copy an edge's value just before the op that hands it on; an output, as soon as there is one."""
-    block, value = edge.op.home, edge.value
-    if isinstance(value.op, Exchange) and value.op.block is block:
-        copies.place()  # which may put another one in its place
-        exchange = edge.value.op
-        assert isinstance(exchange, Exchange)
-        _copy_instead(exchange, plain)
-        return
-    iterations = isinstance(edge.op, Yield) and edge.reason in (LATE, ELSEWHERE)
-    small = f"; {SMALL} bytes or less are not worth exchanging addresses"
-    reason = edge.reason + (small if iterations and value.tensor.nbytes <= SMALL else "")
-    copy = Copy(value, reason, span=_span_of(edge), hint=value.hint)
-    edge.hand_on(copy.result)
-    if isinstance(edge.op, Return) and value.op is not None and value.op.block is block:
-        # Of what a branch or a loop gives, sizes are bound after it.
-        sizes = dims.extents(value.shape) if value.op.regions else ()
-        last = value.op
-        if sizes:
-            last = [op for op in block.ops if op is last or (isinstance(op, ExtentBind) and op.extent in sizes)][-1]
-        copies.after.setdefault(last, []).append(copy)
-    else:
-        copies.before.setdefault(edge.op, []).append(copy)
+def _copy(edges: list[Edge]) -> None:
+    """Copy the values of edges, each just before the op that hands it on; an output, as soon as there is one."""
+    before: dict[Op, list[Op]] = {}
+    after: dict[Op, list[Op]] = {}
+    for edge in edges:
+        block, value = edge.op.home, edge.value
+        copy = Copy(value, edge.reason, span=_span_of(edge), hint=value.hint)
+        edge.hand_on(copy.result)
+        if isinstance(edge.op, Return) and value.op is not None and value.op.block is block:
+            # Of what a branch or a loop gives, sizes are bound after it.
+            sizes = dims.extents(value.shape) if value.op.regions else ()
+            last = value.op
+            if sizes:
+                last = [op for op in block.ops if op is last or (isinstance(op, ExtentBind) and op.extent in sizes)][-1]
+            after.setdefault(last, []).append(copy)
+        else:
+            before.setdefault(edge.op, []).append(copy)
+    for block in dict.fromkeys(op.home for op in (*before, *after)):
+        block.set_ops(one for op in block.ops for one in (*before.get(op, ()), op, *reversed(after.get(op, ()))))
 
 
 def _span_of(edge: Edge) -> Span | None:
-    """The line that a copy or an exchange is for: where it is handed on, else made, else carried."""
+    """The line that a copy is for: where it is handed on, else made, else carried."""
     makers = [edge.op, edge.value.op, edge.op.home.owner]
     return next((op.span for op in makers if op is not None and op.span is not None), None)
 

@@ -21,9 +21,7 @@ from oic.kernels.targets import TARGETS, Target
 from oic.memory import planner
 from oic.memory.layout import lay_out
 from oic.operators.base import Operator
-from oic.operators.fused import Exchange, around
-
-MOST_NAMED = 8  # buffers, of those that one exchanges addresses with
+from oic.operators.fused import around
 
 
 def plan_memory(module: Module, target: Target = TARGETS["portable"], *, reuse: bool = True, gap: int = 0) -> None:
@@ -96,34 +94,9 @@ def _buffers(func: Func, live: Liveness, align: int) -> dict[str, Buffer]:
         if first < buffer.start:
             buffer.line, buffer.reason = line or buffer.line, place.reason
         buffer.start, buffer.end = min(buffer.start, first), max(buffer.end, last)
-    for group in _exchanged(func.body):
-        _one_life([found[name] for name in group])
     for op in func.body.all_ops():
         _scratch(op, func, live, found, align)
     return found
-
-
-def _exchanged(body: Block) -> list[set[str]]:
-    """Groups of buffers that exchange addresses."""
-    groups: list[set[str]] = []
-    for op in body.all_ops():
-        if isinstance(op, Exchange):
-            group = set(op.moves())
-            apart = [g for g in groups if not g & group]
-            groups = [*apart, group.union(*(g for g in groups if g & group))]
-    return groups
-
-
-def _one_life(buffers: list[Buffer]) -> None:
-    """Any of them may be where another was: they are of one size, and needed together."""
-    names = sorted(f"'{b.name}'" for b in buffers)
-    size = max(b.nbytes for b in buffers)
-    start, end = min(b.start for b in buffers), max(b.end for b in buffers)
-    for buffer in buffers:
-        buffer.nbytes, buffer.start, buffer.end = size, start, end
-        others = [name for name in names[: MOST_NAMED + 1] if name != f"'{buffer.name}'"][:MOST_NAMED]
-        more = len(names) - 1 - len(others)
-        buffer.reason += f"; exchanges addresses with {', '.join(others)}" + (f" and {more} more" if more else "")
 
 
 def _scratch(op: Op, func: Func, live: Liveness, found: dict[str, Buffer], align: int) -> None:

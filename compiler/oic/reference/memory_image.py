@@ -82,7 +82,6 @@ class Spaces:
         self.symbol, self.sizes = symbol, sizes
         self.views: dict[Value, Memory] = {}
         self.entries: dict[str, Array] = {}  # memory of boxes that values are computed in, by buffer
-        self.moved: dict[str, int] = {}  # where buffers are that have exchanged their addresses
         self.inputs: dict[str, Array] = {}
         for name, (array, dtype) in inputs.items():
             data = pack(array, dtype)
@@ -113,8 +112,6 @@ class Spaces:
         place, dtype = value.place, value.dtype
         assert place is not None and place.offset is not None, f"{value!r} has no address"
         space, offset = self.space(place), place.offset
-        if place.space == "arena":
-            offset = self.moved.get(place.buffer, offset)
         shape = shape_of(value.tensor, self.sizes)
         if value.tensor.encoding:
             return self._decoded(value, space, offset)
@@ -144,7 +141,7 @@ class Spaces:
             return whole[place.space]
         return {"input": self.inputs, "output": self.outputs, "entry": self.entries}[place.space][place.buffer]
 
-    # -- boxes that values are computed in, and exchanges
+    # -- boxes that values are computed in
 
     def enter(self, symbol: str, part: Memory, dtype: DType) -> None:
         """Let values be computed in some elements of the state or of a tensor, which lie side by side."""
@@ -163,11 +160,6 @@ class Spaces:
         part = _part(op, memory, _seen(memory)[inside])
         assert _seen(part).size * op.x.dtype.bits % 8 == 0, f"{op} ends inside a byte"
         self.enter(op.symbol, part, op.x.dtype)
-
-    def exchange(self, op: Any) -> None:
-        """Buffers get each other's addresses."""
-        at = {b.name: b.offset for b in self.plan.space("arena") if b.function == self.symbol} | self.moved
-        self.moved |= {name: at[other] for name, other in op.moves().items()}
 
     # -- views
 

@@ -14,7 +14,6 @@ from oic.dtypes import Array
 from oic.ir import control, index, state
 from oic.ir.core import Op, Value
 from oic.operators.evaluate import compute, shape_of, stepped
-from oic.operators.fused import Exchange
 from oic.operators.part import Insert, PartEntry
 from oic.operators.refusal import refusal
 from oic.reference.interpret import SEMANTICS, Machine
@@ -185,13 +184,6 @@ def _computed_unless(there: str) -> Callable[[Machine, Any], None]:
     return run
 
 
-def _exchange(m: Machine, op: Any) -> None:
-    if m.places is not None:
-        m.places.exchange(op)
-    else:
-        m.flow(op.values, op.results)
-
-
 def _state_store(m: Machine, op: Any) -> None:
     box = box_of(m, op)
     _put(m, op, box, m.read(op.value).reshape(box[1]))
@@ -251,5 +243,4 @@ SEMANTICS.update({
     state.Splat: _computed_unless("unread"),  # what was there before may be anything
     Insert: _computed_unless("entry"),  # the part is there already
     PartEntry: _part_entry,
-    Exchange: _exchange,
 })
