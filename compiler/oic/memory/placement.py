@@ -1,9 +1,8 @@
 """Packing by order: buffers are placed one after the other, each where it fits.
 
-What decides is the order.  `orders` are the well-known ones; `improved` takes the best of them and
-swaps buffers below the top with others for as long as that does no harm.  Sizes and offsets are in units
-of the alignment, so that every offset is aligned; time is in sections, the moments at which the set
-of live buffers is largest.
+What decides is the order; `orders` are the well-known ones.  Sizes and offsets are in units of the
+alignment, so that every offset is aligned; time is in sections, the moments at which the set of live
+buffers is largest.
 """
 
 from __future__ import annotations
@@ -16,13 +15,11 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from oic.ir.grouping import by_key
 from oic.memory.intervals import Intervals
 
 Occupied = tuple[int, int, int]  # first unit, the unit after the last, buffer
 UNLIMITED = 1 << 62
 FEW = 4  # buffers that are fewer than one part in so many are listed
-SWAP = 500  # steps that a swap costs beside its looks at buffers
 
 
 @dataclass
@@ -174,31 +171,13 @@ def tightest(part: BufferGroup, order: Sequence[int]) -> Packing:
     return Packing(max(stop for _, stop, _ in placed), offsets)
 
 
-def lowest(part: BufferGroup, order: Sequence[int]) -> Packing:
-    """Place each as low as it fits."""
-    packing = Packing(0, [0] * len(order))
-    _extend(part, packing, [], order, UNLIMITED)
-    return packing
-
-
-def completed(part: BufferGroup, some: Sequence[int], packing: Packing) -> Packing:
-    """A packing of some buffers of a part with the others, the largest first, as low as they fit."""
-    full = Packing(packing.height, [0] * len(part.sizes))
-    for i, offset in zip(some, packing.offsets, strict=True):
-        full.offsets[i] = offset
-    placed = sorted((full.offsets[i], full.offsets[i] + part.sizes[i], i) for i in some)
-    rest = set(range(len(part.sizes))) - set(some)
-    _extend(part, full, placed, sorted(rest, key=lambda i: (-part.sizes[i], i)), UNLIMITED)
-    return full
-
-
-def _extend(part: BufferGroup, packing: Packing, placed: list[Occupied], order: Sequence[int], limit: int) -> bool:
-    """Place buffers in order, as low as they fit beside `placed`, and add them there; False: one is above the limit."""
-    lie = bytearray(len(part.sizes))
-    for _, _, i in placed:
-        lie[i] = 1
+def lowest(part: BufferGroup, order: Sequence[int], placed: Sequence[Occupied] = ()) -> Packing:
+    """Place each as low as it fits beside what lies already, by offset."""
+    offsets, lie, found = [0] * len(part.sizes), bytearray(len(part.sizes)), list(placed)
+    for start, _, i in found:
+        offsets[i], lie[i] = start, 1
     for i in order:
-        near, meets = part.looks(i, placed, packing.offsets, lie)
+        near, meets = part.looks(i, found, offsets, lie)
         size, at = part.sizes[i], 0
         for start, stop, j in near:
             if meets[j]:
@@ -206,58 +185,13 @@ def _extend(part: BufferGroup, packing: Packing, placed: list[Occupied], order: 
                     break
                 if stop > at:
                     at = stop
-        stop = at + size
-        if stop > packing.height:
-            if stop > limit:
-                return False
-            packing.height = stop
-        packing.offsets[i], lie[i] = at, 1
-        insort(placed, (at, stop, i))
-    return True
+        offsets[i], lie[i] = at, 1
+        insort(found, (at, at + size, i))
+    return Packing(max(stop for _, stop, _ in found), offsets)
 
 
-class Rng:
-    """Pseudorandom numbers, the same on every machine and in every version of Python."""
-
-    def __init__(self) -> None:
-        self.state = 1
-
-    def below(self, n: int) -> int:
-        """One of 0 .. n - 1."""
-        self.state = (self.state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
-        return (self.state >> 33) % n
-
-
-def improved(part: BufferGroup, order: Sequence[int], target: int, steps: int) -> Packing:
-    """The best packing found by swapping two buffers of an order, as long as it gets no higher.
-
-    One of the two is at the top or holds up what is.  Ends at the target height, or after about so
-    many steps, each a look at one buffer that lies already.
-    """
-    rng, order = Rng(), list(order)
-    best = lowest(part, order)
-    pillars = _pillars(part, best, rng)
-    while best.height > target and steps > 0:
-        a, b = order.index(pillars[rng.below(len(pillars))]), rng.below(len(order))
-        a, b = min(a, b), max(a, b)
-        order[a], order[b] = order[b], order[a]
-        steps -= len(order) * (len(order) - a) // 4 + SWAP
-        kept = [(best.offsets[i], best.offsets[i] + part.sizes[i], i) for i in order[:a]]
-        new = Packing(max((stop for _, stop, _ in kept), default=0), list(best.offsets))
-        if a < b and _extend(part, new, sorted(kept), order[a:], best.height):
-            best = new
-            pillars = _pillars(part, best, rng)
-        else:
-            order[a], order[b] = order[b], order[a]
-    return best
-
-
-def _pillars(part: BufferGroup, packing: Packing, rng: Rng) -> list[int]:
-    """A buffer that reaches the top, the one directly below it, the one below that, and so on."""
-    ends = by_key((at + size, i) for i, (at, size) in enumerate(zip(packing.offsets, part.sizes, strict=True)))
-    tops = ends[packing.height]
-    found = [tops[rng.below(len(tops))]]
-    for i in found:  # grows
-        below = [j for j in ends.get(packing.offsets[i], []) if part.first[i] <= part.last[j]]
-        found += [j for j in below if part.first[j] <= part.last[i] and j not in found]
-    return found
+def completed(part: BufferGroup, some: Sequence[int], packing: Packing) -> Packing:
+    """A packing of some buffers of a part with the others, the largest first, as low as they fit."""
+    placed = sorted((at, at + part.sizes[i], i) for i, at in zip(some, packing.offsets, strict=True))
+    rest = set(range(len(part.sizes))) - set(some)
+    return lowest(part, sorted(rest, key=lambda i: (-part.sizes[i], i)), placed)

@@ -1,9 +1,9 @@
 """Offsets in the arena: buffers that are never live together share bytes.
 
 Dynamic storage allocation with known lifetimes.  Buffers that no position connects are planned apart.
-For each such part several orders of placement are tried; if all exceed the lower bound (the largest
-sum of bytes live at one position), a local search improves the best (`memory.placement`), then an
-exact search looks for a packing at the bound, then as little above it as it finds (`memory.search`).
+For each such part several orders of placement are tried (`memory.placement`); if all exceed the lower
+bound (the largest sum of bytes live at one position), an exact search looks for a packing at the bound,
+then as little above it as it finds (`memory.search`).
 
 The same buffers get the same offsets, always: effort is limited by steps counted, never by time.
 """
@@ -17,10 +17,9 @@ from dataclasses import dataclass
 
 from oic.ir.module import Buffer
 from oic.memory import placement
-from oic.memory.placement import BufferGroup, Packing, Rng
+from oic.memory.placement import BufferGroup, Packing
 from oic.memory.search import NODE, Search, cells
 
-SWAPS = 3_000_000  # steps of the local search of a part, about a tenth of a second
 EFFORT = 1_500_000_000  # cost of the exact searches of all parts together, about two seconds
 SHARE, LEAST = 3_000_000, 300_000_000  # the same for each buffer, and for few: time grows like the program
 CELLS = 1 << 21  # live buffers, summed over the sections of a part: no exact search of larger ones
@@ -34,7 +33,7 @@ class Planned:
     offsets   of each buffer
     bound     the largest sum of bytes live at one position
     least     no packing has fewer bytes; above the bound if the exact search found that out
-    searched  neither the orders nor the local search reached the bound
+    searched  no order reached the bound
     """
 
     nbytes: int
@@ -73,9 +72,7 @@ def plan(buffers: Sequence[Buffer], *, effort: int = EFFORT) -> Planned:
     offsets = [0] * len(buffers)
     for indices, part in found:
         # What the parts before reach is low enough for this one.
-        packing, start = _best_order(part, height)
-        if packing.height > height:
-            packing = min(packing, placement.improved(part, start, height, SWAPS), key=lambda p: p.height)
+        packing = _best_order(part, height)
         if packing.height > height:
             searched = True
             packing, known, cost = _searched(part, packing, height, effort)
@@ -108,19 +105,27 @@ def _unit(buffers: Sequence[Buffer]) -> int:
     return buffers[0].align if buffers else 1
 
 
-def _best_order(part: BufferGroup, target: int) -> tuple[Packing, list[int]]:
-    """The best packing by an order, or the first at the target; the best order to start from."""
-    best = least = Packing(placement.UNLIMITED, [])
-    start: list[int] = []
+def _best_order(part: BufferGroup, target: int) -> Packing:
+    """The best packing by an order, or the first at the target."""
+    best = Packing(placement.UNLIMITED, [])
     for _, order in placement.orders(part):
         for place_by in (placement.tightest, placement.lowest):
-            packing = place_by(part, order)
-            best = min(best, packing, key=lambda p: p.height)
+            best = min(best, place_by(part, order), key=lambda p: p.height)
             if best.height <= target:
-                return best, order
-        if packing.height < least.height:
-            least, start = packing, order
-    return best, start
+                return best
+    return best
+
+
+class Rng:
+    """Pseudorandom numbers, the same on every machine and in every version of Python."""
+
+    def __init__(self) -> None:
+        self.state = 1
+
+    def below(self, n: int) -> int:
+        """One of 0 .. n - 1."""
+        self.state = (self.state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
+        return (self.state >> 33) % n
 
 
 def _searched(part: BufferGroup, best: Packing, target: int, effort: int) -> tuple[Packing, int, int]:
