@@ -7,8 +7,7 @@ buffers is largest.
 
 from __future__ import annotations
 
-from bisect import insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -17,9 +16,7 @@ import numpy as np
 
 from oic.memory.intervals import Intervals
 
-Occupied = tuple[int, int, int]  # first unit, the unit after the last, buffer
 UNLIMITED = 1 << 62
-FEW = 4  # buffers that are fewer than one part in so many are listed
 
 
 @dataclass
@@ -28,62 +25,41 @@ class BufferGroup:
 
     sizes        units, at least 1 each
     first, last  the sections in which each is live, inclusive
-    count, crowd how many it meets, and their units; for each buffer, itself included
+    crowd        the units of all that it meets; for each buffer, itself included
     bound        the largest sum of units live in one section: no packing is lower
     """
 
     sizes: list[int]
     first: list[int]
     last: list[int]
-    count: list[int] = field(init=False)
     crowd: list[int] = field(init=False)
     bound: int = field(init=False)
 
     def __post_init__(self) -> None:
         sizes, first, last = (np.array(part, np.int64) for part in (self.sizes, self.first, self.last))
-        begun, ended = (np.zeros((2, max(self.last) + 2), np.int64) for _ in range(2))
-        for at, change in ((first, begun), (last + 1, ended)):  # buffers, and their units, by section
-            np.add.at(change[0], at, 1)
-            np.add.at(change[1], at, sizes)
-        begun, ended = begun.cumsum(axis=1), ended.cumsum(axis=1)
-        self.bound = int((begun[1] - ended[1]).max())
-        self.count, self.crowd = (begun[:, last] - ended[:, first]).tolist()
+        begun, ended = (np.zeros(max(self.last) + 2, np.int64) for _ in range(2))
+        for at, units in ((first, begun), (last + 1, ended)):
+            np.add.at(units, at, sizes)
+        begun, ended = begun.cumsum(), ended.cumsum()
+        self.bound = int((begun - ended).max())
+        self.crowd = (begun[last] - ended[first]).tolist()
 
     def only(self, buffers: Sequence[int]) -> BufferGroup:
         """Some of the buffers by themselves; at least one."""
         return BufferGroup(*([values[i] for i in buffers] for values in (self.sizes, self.first, self.last)))
 
-    def looks(self, i: int, placed: list[Occupied], offsets: list[int], lie: bytearray) -> tuple[list[Occupied], bytes]:
-        """Buffers that lie already, by offset, among them all that a buffer meets; and which of them it meets.
-
-        placed, lie   the buffers that lie, in order of their offsets, and a byte for each buffer
-        """
-        if self.meets[i]:
-            return placed, self.meets[i]
+    def beside(self, i: int, offsets: Sequence[int | None]) -> list[tuple[int, int]]:
+        """The units, from the first to before the last, of what a buffer meets and has an offset, in order."""
         sizes = self.sizes
-        return sorted([(offsets[j], offsets[j] + sizes[j], j) for j in self.near[i] if lie[j]]), self.every
+        return sorted([(at, at + sizes[j]) for j in self.near[i] if (at := offsets[j]) is not None])
 
     @cached_property
     def near(self) -> list[list[int]]:
-        """For each buffer those that it meets, itself included, where these are few."""
+        """For each buffer those that it meets, itself included."""
         lives: Intervals[int] = Intervals()
         for i, (first, last) in enumerate(zip(self.first, self.last, strict=True)):
             lives.add(first, last, i)
-        few = [count * FEW < len(self.count) for count in self.count]
-        return [list(lives.meeting(self.first[i], self.last[i])) if few[i] else [] for i in range(len(few))]
-
-    @cached_property
-    def meets(self) -> list[bytes]:
-        """For each buffer a byte for each buffer: 1 where both are live at once; b"" where these are few."""
-        first, last = np.array(self.first), np.array(self.last)
-        return [
-            b"" if near else ((first <= last[i]) & (first[i] <= last)).tobytes() for i, near in enumerate(self.near)
-        ]
-
-    @cached_property
-    def every(self) -> bytes:
-        """A byte for each buffer: 1."""
-        return b"\1" * len(self.sizes)
+        return [list(lives.meeting(first, last)) for first, last in zip(self.first, self.last, strict=True)]
 
     @cached_property
     def lengths(self) -> list[int]:
@@ -154,44 +130,45 @@ def orders(part: BufferGroup) -> Iterator[tuple[str, list[int]]]:
 
 def tightest(part: BufferGroup, order: Sequence[int]) -> Packing:
     """Place each in the smallest gap that holds it, else on top of what it meets."""
-    placed: list[Occupied] = []
-    offsets, lie = [0] * len(order), bytearray(len(part.sizes))
+    offsets: list[int | None] = [None] * len(part.sizes)
     for i in order:
-        near, meets = part.looks(i, placed, offsets, lie)
         size, least, found, end = part.sizes[i], UNLIMITED, -1, 0
-        for start, stop, j in near:
-            if meets[j]:
-                if size <= start - end < least:
-                    least, found = start - end, end
-                if stop > end:
-                    end = stop
+        for start, stop in part.beside(i, offsets):
+            if size <= start - end < least:
+                least, found = start - end, end
+            if stop > end:
+                end = stop
         offsets[i] = end if found < 0 else found
-        lie[i] = 1
-        insort(placed, (offsets[i], offsets[i] + size, i))
-    return Packing(max(stop for _, stop, _ in placed), offsets)
+    return _packed(part, offsets)
 
 
-def lowest(part: BufferGroup, order: Sequence[int], placed: Sequence[Occupied] = ()) -> Packing:
-    """Place each as low as it fits beside what lies already, by offset."""
-    offsets, lie, found = [0] * len(part.sizes), bytearray(len(part.sizes)), list(placed)
-    for start, _, i in found:
-        offsets[i], lie[i] = start, 1
+def lowest(part: BufferGroup, order: Sequence[int], given: Mapping[int, int] | None = None) -> Packing:
+    """Place each as low as it fits.
+
+    given   offsets of buffers that lie already
+    """
+    offsets: list[int | None] = [None] * len(part.sizes)
+    for i, offset in (given or {}).items():
+        offsets[i] = offset
     for i in order:
-        near, meets = part.looks(i, found, offsets, lie)
         size, at = part.sizes[i], 0
-        for start, stop, j in near:
-            if meets[j]:
-                if start - at >= size:
-                    break
-                if stop > at:
-                    at = stop
-        offsets[i], lie[i] = at, 1
-        insort(found, (at, at + size, i))
-    return Packing(max(stop for _, stop, _ in found), offsets)
+        for start, stop in part.beside(i, offsets):
+            if start - at >= size:
+                break
+            if stop > at:
+                at = stop
+        offsets[i] = at
+    return _packed(part, offsets)
+
+
+def _packed(part: BufferGroup, offsets: Sequence[int | None]) -> Packing:
+    """The packing of buffers that all have an offset."""
+    found = [at for at in offsets if at is not None]
+    return Packing(max(at + size for at, size in zip(found, part.sizes, strict=True)), found)
 
 
 def completed(part: BufferGroup, some: Sequence[int], packing: Packing) -> Packing:
     """A packing of some buffers of a part with the others, the largest first, as low as they fit."""
-    placed = sorted((at, at + part.sizes[i], i) for i, at in zip(some, packing.offsets, strict=True))
     rest = set(range(len(part.sizes))) - set(some)
-    return lowest(part, sorted(rest, key=lambda i: (-part.sizes[i], i)), placed)
+    given = dict(zip(some, packing.offsets, strict=True))
+    return lowest(part, sorted(rest, key=lambda i: (-part.sizes[i], i)), given)
