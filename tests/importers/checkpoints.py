@@ -42,6 +42,8 @@ FAMILIES: dict[str, dict[str, Any]] = {
     },
     "phi": {},
     "opt": {"ffn_dim": 20},
+    "mamba": {"state_size": 3, "conv_kernel": 4, "time_step_rank": 2},
+    "falcon_mamba": {"state_size": 3, "conv_kernel": 4, "time_step_rank": 2, "tie_word_embeddings": False},
 }  # fmt: skip
 """A configuration of each, beside SMALL, with what is its own."""
 
@@ -52,7 +54,8 @@ def checkpoint(folder: Path, family: str, seed: int = 0, **settings: Any) -> Pat
     rng = np.random.default_rng(seed)
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(config))
-    shapes = {"gpt2": gpt2, "gpt_neo": gpt_neo, "gpt_neox": gpt_neox, "opt": opt, "phi": phi}.get(family, llama)(config)
+    own = {"gpt2": gpt2, "gpt_neo": gpt_neo, "gpt_neox": gpt_neox, "opt": opt, "phi": phi, "mamba": mamba, "falcon_mamba": mamba}
+    shapes = own.get(family, llama)(config)
     tensors = {n: ("F32", _random(rng, shape).astype(np.float32)) for n, shape in shapes.items()}
     write_safetensors(folder / "model.safetensors", tensors)
     return folder
@@ -131,6 +134,22 @@ def phi(config: dict[str, Any]) -> Shapes:
     for old, new in names.items():
         shapes = {n.replace(old, new): s for n, s in shapes.items()}
     return {n: s for n, s in shapes.items() if "post_attention" not in n}
+
+
+def mamba(config: dict[str, Any]) -> Shapes:
+    """The tensors of `mamba`, whose head is the embedding, and of `falcon_mamba`."""
+    width, inner, state = config["hidden_size"], config["intermediate_size"], config["state_size"]
+    rank, taps, vocab = config["time_step_rank"], config["conv_kernel"], config["vocab_size"]
+    layer: Shapes = {
+        "norm.weight": (width,), "mixer.in_proj.weight": (2 * inner, width), "mixer.conv1d.weight": (inner, 1, taps),
+        "mixer.conv1d.bias": (inner,), "mixer.x_proj.weight": (rank + 2 * state, inner), "mixer.A_log": (inner, state),
+        "mixer.dt_proj.weight": (inner, rank), "mixer.dt_proj.bias": (inner,), "mixer.D": (inner,),
+        "mixer.out_proj.weight": (width, inner),
+    }  # fmt: skip
+    whole: Shapes = {"backbone.embeddings.weight": (vocab, width), "backbone.norm_f.weight": (width,)}
+    if config["model_type"] == "falcon_mamba":
+        whole["lm_head.weight"] = (vocab, width)
+    return whole | {f"backbone.layers.{i}.{n}": s for i in range(config["num_hidden_layers"]) for n, s in layer.items()}
 
 
 def llama(config: dict[str, Any]) -> Shapes:

@@ -251,6 +251,29 @@ def test_a_converted_checkpoint_is_the_model_of_its_folder(family: str, tmp_path
         assert found.tobytes() == known.tobytes()
 
 
+@pytest.mark.parametrize("family", ["mamba", "falcon_mamba"])
+def test_a_converted_state_space_is_the_model_of_its_folder(family: str, tmp_path: Path) -> None:
+    """-exp(A_log) and filters without an axis of one are stored; a key tells FalconMamba, whose norms have one bound."""
+    source = checkpoint(tmp_path / "in", family, mixer_rms_eps=1e-4, layer_norm_epsilon=1e-4, eos_token_id=7)
+    model, names = oic.Model.open(source), gguf.get_tensor_name_map(gguf.MODEL_ARCH.MAMBA, 2)
+    tensors = {}
+    for name in model.names():
+        array = np.array(model.tensor(name))
+        array = -np.exp(array) if name.endswith("A_log") else array[:, 0] if array.ndim == 3 else array
+        tensors[str(names.get_name(name, try_suffixes=(".weight", ".bias")))] = array
+    keys = {"embedding_length": 16, "block_count": 2, "ssm.inner_size": 20, "ssm.state_size": 3, "ssm.conv_kernel": 4,
+            "ssm.time_step_rank": 2, "attention.layer_norm_rms_epsilon": 1e-4, "ssm.dt_b_c_rms": family != "mamba",
+            "tokenizer.ggml.eos_token_id": 7}  # fmt: skip
+    wanted = import_checkpoint(source, tmp_path / "wanted")
+    made = import_checkpoint(write(tmp_path / "m.gguf", "mamba", tensors, **keys), tmp_path / "made")
+    assert made.family == "mamba" and made.features == wanted.features
+    assert json.loads(made.model.read_text())["metadata"]["eos_token_id"] == 7
+    ids = (1, 5, 9, 2, 20, 7, 7, 3, 11, 0)
+    assert float(np.abs(logits(made, ids) - logits(wanted, ids)).max()) <= 1e-5
+    said = refused(write(tmp_path / "m.gguf", "mamba", tensors, **keys | {"ssm.state_size": 4}), tmp_path)[1]
+    assert "'ssm.state_size' is 4" in said
+
+
 def test_factors_of_rotary_frequencies(tmp_path: Path) -> None:
     """`rope_freqs.weight` divides the frequencies; as the linear scaling does where all are alike."""
     tensors = as_gguf(weights(), turned=True)
@@ -380,7 +403,7 @@ def test_without_the_package_blocks_are_refused_and_nothing_is_written(
 @pytest.mark.parametrize(
     ("arch", "keys", "slug", "text"),
     [
-        ("mamba", {}, "import-family", "'general.architecture' is 'mamba'"),
+        ("mamba2", {}, "import-family", "'general.architecture' is 'mamba2'"),
         ("lama", {}, "import-family", "the nearest is 'llama'"),
         ("llama", {"embedding_length": None}, "import-config", "nothing says 'embedding_length'"),
         ("llama", {"block_count": 4_000_000_000}, "import-config", "at most"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import oic
+from importers.checkpoints import checkpoint
 from importers.test_sources import refused
 from model.samples import write_safetensors
 from oic.dtypes import Array
@@ -121,6 +123,49 @@ def test_what_is_wrong_with_a_recurrent_model_is_named(tmp_path: Path) -> None:
     assert "should be above 0" in refused(changed(), tmp_path, settings={"ln_x_eps": 0})[1]
     more = np.zeros(2, np.float32)
     assert "not asked for: other" in refused(changed(other=more), tmp_path)[1]
+
+
+@pytest.mark.parametrize("family", ["mamba", "falcon_mamba"])
+def test_a_state_space_has_the_same_bits_however_a_prompt_is_split(family: str, tmp_path: Path) -> None:
+    """In C too: parts shorter than the convolution, and one token after another."""
+    made = import_checkpoint(checkpoint(tmp_path / "in", family), tmp_path / "out")
+    assert made.family == family and made.context is None
+    graph, model = oic.parse_file(made.graph), oic.Model.open(made.model)
+    with oic.Synthesizer(graph, model).build(tmp_path / "c").make_executor() as ex:
+        whole = ex.step(tokens=IDS)["logits"]
+        kept = ex.save()
+        for cuts in ([], *([at] for at in range(1, len(IDS))), [1, 2], [2, 5], range(1, len(IDS))):
+            ex.reset()
+            ends = [0, *cuts, len(IDS)]
+            parts = [ex.step(tokens=IDS[a:b])["logits"] for a, b in pairwise(ends)]
+            assert np.concatenate(parts).tobytes() == whole.tobytes() and ex.save() == kept
+        ex.reset()
+        assert ex.step("prefill", tokens=IDS)["last_logits"].tobytes() == whole[-1:].tobytes() and ex.save() == kept
+    with oic.Simulator(graph, model).make_executor() as reference:
+        np.testing.assert_allclose(whole, reference.step(tokens=IDS)["logits"], rtol=0, atol=1e-4)
+
+
+def test_what_is_wrong_with_a_state_space_is_named(tmp_path: Path) -> None:
+    source = checkpoint(tmp_path / "in", "mamba")
+    for key, value in {"state_size": 4, "num_hidden_layers": 1, "time_step_rank": "2", "hidden_act": "mish"}.items():
+        assert f"'{key}' is {value!r}" in refused(source, tmp_path, settings={key: value})[1]
+    for key, value in {"layer_norm_epsilon": 0, "tie_word_embeddings": 1}.items():
+        assert f"'{key}' is {value!r}, and should be" in refused(source, tmp_path, settings={key: value})[1]
+    assert "a state of fixed size has no context" in refused(source, tmp_path, context=5)[1]
+    assert "has no batch" in refused(source, tmp_path, batch=2)[1]
+    assert "missing: lm_head.weight" in refused(source, tmp_path, settings={"tie_word_embeddings": False})[1]
+    model = oic.Model.open(source)
+    tensors = {n: np.array(model.tensor(n)) for n in model.names()}
+
+    def changed(name: str, array: Array | None) -> str:
+        kept = {n: a for n, a in (tensors | {name: array}).items() if a is not None}
+        write_safetensors(tmp_path / "w.safetensors", {n: ("F32", a) for n, a in kept.items()})
+        return refused(tmp_path / "w.safetensors", tmp_path)[1]
+
+    first = "backbone.layers.0.mixer."
+    assert "shapes of no Mamba" in changed(first + "A_log", None)
+    assert "shapes of no Mamba" in changed(first + "conv1d.weight", tensors[first + "conv1d.weight"][:, :, :1])
+    assert "x_proj.weight' is [4, 20]" in changed(first + "x_proj.weight", tensors[first + "x_proj.weight"][:4])
 
 
 E, WIDTH, U = 5, 6, 7

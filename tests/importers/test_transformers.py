@@ -109,6 +109,11 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         "scale_attn_by_inverse_layer_idx": True,
     }),
     "gpt2-gelu": ("GPT2", {"n_embd": 32, "n_head": 2, "n_layer": 2, "n_positions": 64, "activation_function": "gelu"}),
+    "mamba": ("Mamba", {"state_size": 5, "time_step_rank": 3}),
+    "mamba-untied": ("Mamba", {"state_size": 16, "tie_word_embeddings": False, "use_bias": True, "use_conv_bias": False}),
+    "mamba-two-taps": ("Mamba", {"state_size": 1, "conv_kernel": 2, "time_step_rank": 1, "hidden_act": "gelu"}),
+    "mamba-seven-taps": ("Mamba", {"state_size": 4, "conv_kernel": 7, "expand": 3}),
+    "falcon_mamba": ("FalconMamba", {"state_size": 6, "time_step_rank": 4, "mixer_rms_eps": 1e-3}),
 }
 
 NONE = {"rope_parameters": None}

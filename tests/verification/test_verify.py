@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oic
+from importers import checkpoints
 from importers.test_import import checkpoint
 from oic.cli.main import main
 from oic.cli.models import verified
@@ -157,3 +158,11 @@ def test_against_the_library(generator: oic.Generator, tmp_path: Path) -> None:
     assert verify(generator, "transformers", prompts=[[1, 2, 3]], count=14).passed
     # Random prompts, as long as there is room; weights of variance 1 make the errors of both sides large.
     assert verify(generator, "transformers", count=50, within=1e-3).passed
+
+
+@pytest.mark.parametrize("family", ["mamba", "falcon_mamba"])
+def test_a_state_of_fixed_size_against_the_library(family: str, tmp_path: Path) -> None:
+    """What the library hands from step to step has another name there."""
+    pytest.importorskip("transformers")
+    source = checkpoints.checkpoint(tmp_path / "in", family, expand=2, intermediate_size=32)
+    assert verify(source, "transformers", prompts=[PROMPT, [3]], count=COUNT, within=1e-3).passed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from oic.diagnostics import fail, nearest
-from oic.importers import bart, gguf, gpt2, gpt_neo, gru, llama, meta, opt, rwkv, t5
+from oic.importers import bart, gguf, gpt2, gpt_neo, gru, llama, mamba, meta, opt, rwkv, t5
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Decoder
 from oic.importers.encoder_decoder import EncoderDecoder
@@ -31,6 +31,8 @@ FAMILIES = {
     "opt": _transformer(opt.read, "^$", opt.SIGNS, opt.shapes, opt.ASKS),
     meta.META: _transformer(meta.read, meta.BUFFERS, meta.SIGNS, meta.shapes, meta.ASKS),
     rwkv.RWKV: Family(rwkv.program, rwkv.SIGNS),
+    "mamba": Family(mamba.program, mamba.SIGNS),
+    "falcon_mamba": Family(mamba.program),
     gru.GRU: Family(gru.program, gru.SIGNS),
     **dict.fromkeys(llama.FAMILIES, _LLAMA),
     "granite": _transformer(llama.read, llama.BUFFERS, llama.SIGNS, llama.shapes, llama.GRANITE_ASKS),
@@ -47,13 +49,13 @@ ALIASES = dict.fromkeys(("gpt-nano", "gpt-micro", "gpt-mini", "gpt2-medium", "gp
 
 EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
 """Keys that say how many feed-forward networks a layer has to choose from."""
-GGUF = _transformer(gguf.read, gguf.BUFFERS)
+GGUF, GGUF_MAMBA = _transformer(gguf.read, gguf.BUFFERS), Family(mamba.gguf_program)
 
 
 def family_of(c: Checkpoint) -> Family:
     """The family that the configuration names, or the tensors' names tell; sizes that shapes tell are filled in."""
     if c.has(gguf.ARCHITECTURE):
-        return GGUF
+        return GGUF_MAMBA if c.value(gguf.ARCHITECTURE) == gguf.MAMBA else GGUF
     for key in EXPERTS:
         if c.has(key) and c.config[key] not in (0, 1):
             raise c.unsupported(key, c.config[key], "one feed-forward network a layer, no mixture of experts")

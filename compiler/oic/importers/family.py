@@ -36,6 +36,13 @@ class Request:
             hint = "a cache of f16, bf16 or q8 is for decoders"
             raise fail("import-config", f"{c.model.name}: the graph of '{c.family}' has {what}", hint=hint)
 
+    def recurrent(self, c: Checkpoint) -> None:
+        """Refuse what is of caches and batches, for a family whose state has a fixed size."""
+        if self.context is not None or self.prefill < 1:
+            message = "a state of fixed size has no context; steps take 1 token or more"
+            raise fail("import-config", f"{c.model.name}: {message}")
+        self.alone(c)
+
     def alone(self, c: Checkpoint) -> None:
         """Refuse a batch and a narrow cache, for a family whose graph has neither."""
         self.wide(c, "no cache of keys and values")

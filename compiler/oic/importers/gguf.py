@@ -15,6 +15,8 @@ from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Decoder, Layer, Matrix, Network, Norm, Places, RotaryEmbedding
 
 ARCHITECTURE = "general.architecture"
+MAMBA = "mamba"
+"""The architecture that is no decoder; FalconMamba has it too, which a key tells."""
 BUFFERS = r"^rope_freqs\.weight$|\.attn_rot_embd$"
 FREQS = "rope_freqs.weight"
 
@@ -72,7 +74,8 @@ def read(c: Checkpoint) -> Decoder:
     name = c.text(ARCHITECTURE)
     if name not in ARCHITECTURES:
         near = nearest(name, ARCHITECTURES)
-        hint = (f"the nearest is {near!r}; " if near else "") + f"supported: {', '.join(sorted(ARCHITECTURES))}"
+        known = ", ".join(sorted((*ARCHITECTURES, MAMBA)))
+        hint = (f"the nearest is {near!r}; " if near else "") + f"supported: {known}"
         raise fail("import-family", f"{c.model.name}: '{ARCHITECTURE}' is '{name}', which is not known", hint=hint)
     a, c.scope = ARCHITECTURES[name], f"{name}."
     c.config["model_type"] = name
@@ -82,10 +85,7 @@ def read(c: Checkpoint) -> Decoder:
         if used := c.optional(key):
             raise c.unsupported(key, used, "none")
     c.assume({key: value for key, value in DEFAULTS.get(name, {}).items() if not c.has(key)})
-    for end, names in (("bos_token_id", ("bos",)), ("eos_token_id", ("eos", "eot"))):
-        ids = [c.value(key) for key in (f"tokenizer.ggml.{n}_token_id" for n in names) if c.has(key)]
-        if ids and end not in c.absent:
-            c.config.setdefault(end, ids[0] if len(ids) == 1 else ids)
+    read_ends(c)
     width, heads = c.size("embedding_length"), c.size("attention.head_count")
     count = c.layers("block_count")
     if width % heads and not c.has("attention.key_length"):
@@ -110,6 +110,14 @@ def read(c: Checkpoint) -> Decoder:
         final_softcap=c.optional("final_logit_softcapping") or None,
         head=Matrix(c.there("output.weight") or "token_embd.weight"), **_sublayers(c, a, eps, head),
     )  # fmt: skip
+
+
+def read_ends(c: Checkpoint) -> None:
+    """The tokens that begin and end texts, by the keys of a configuration."""
+    for end, names in (("bos_token_id", ("bos",)), ("eos_token_id", ("eos", "eot"))):
+        ids = [c.value(key) for key in (f"tokenizer.ggml.{n}_token_id" for n in names) if c.has(key)]
+        if ids and end not in c.absent:
+            c.config.setdefault(end, ids[0] if len(ids) == 1 else ids)
 
 
 def _norm(c: Checkpoint, a: Architecture, eps: float, name: str) -> Norm | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from oic.diagnostics import fail
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.family import FamilyGraph, Request
 from oic.importers.graph_template import graph_of, number
@@ -15,9 +14,7 @@ SHARES = [f"time_mix_{name}" for name in "rkvg"] + [f"channel_mix_{name}" for na
 
 def program(c: Checkpoint, request: Request) -> FamilyGraph:
     """Source: BlinkDL's `RWKV-LM`, version 5.2, `rwkv_v5_demo.py`; `rwkv.cpp` for files whose decays are factors."""
-    if request.context is not None or request.prefill < 1:
-        raise fail("import-config", f"{c.model.name}: a state of fixed size has no context; steps take 1 token or more")
-    request.alone(c)
+    request.recurrent(c)
     embed, inner = c.shape("emb.weight"), c.shape(LAYER + "ffn.key.weight")
     decay, bonus = c.shape(LAYER + "att.time_decay"), c.shape(LAYER + "att.time_faaaa")
     if len(embed) != 2 or len(inner) != 2 or len(decay) not in (2, 3) or decay[2:] not in ((), (1,)) or decay[1] < 2:

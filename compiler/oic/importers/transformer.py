@@ -66,8 +66,12 @@ def transformer_program(c: Checkpoint, model: Decoder | EncoderDecoder, buffers:
         w = Writer(c=c, layers=model.encoder.layers)
         other = replace(w, layers=model.decoder.layers)
         text = text_of("encoder_decoder", w, request, m=model, decoder_w=other, activations=ACTIVATIONS)
-    metadata = {key: c.value(key) for key in ENDS if c.has(key) and c.value(key) != c.model.metadata.get(key)}
     return FamilyGraph(
         text, model.features(), w.weights, f"{buffers}|{HEAD_COPY}" if model.head.tensor == model.embed else buffers,
-        w.extra, room, metadata | ({} if most is None else {POSITIONS: most}),
+        w.extra, room, ends(c) | ({} if most is None else {POSITIONS: most}),
     )  # fmt: skip
+
+
+def ends(c: Checkpoint) -> dict[str, object]:
+    """Metadata: the tokens that begin and end texts, where the files do not say them so."""
+    return {key: c.value(key) for key in ENDS if c.has(key) and c.value(key) != c.model.metadata.get(key)}

@@ -12,6 +12,9 @@ import numpy as np
 from oic.diagnostics import fail
 from oic.verification.cases import Case
 
+STATES = ("past_key_values", "cache", "cache_params")
+"""What models call that which they hand from step to step: keys and values, or the state of a recurrent one."""
+
 
 class Original:
     """A checkpoint's model; `OicError` `verify-library` where the library is missing or refuses the folder."""
@@ -74,10 +77,10 @@ class Original:
         """New tokens: the forced ones first, then the likeliest."""
         end = self._setting("eos_token_id")
         ends = set(end) if isinstance(end, list) else {end}
-        past, found = None, list[int]()
+        past, found = dict[str, Any](), list[int]()
         while len(found) < count and not (found and found[-1] in ends):
-            out = self._model(**context, **{name: self._torch.tensor([fed])}, past_key_values=past, use_cache=True)
-            past = out.past_key_values
+            out = self._model(**context, **{name: self._torch.tensor([fed])}, **past, use_cache=True)
+            past = {key: out[key] for key in STATES if key in out}
             fed = [*forced[len(found) : len(found) + 1]] or [int(np.argmax(out.logits[0, -1].numpy()))]
             found += fed
         return found

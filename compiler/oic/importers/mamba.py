@@ -1,0 +1,74 @@
+"""Mamba, a selective state space, in the Hugging Face layout and in GGUF; FalconMamba, which norms what it selects."""
+
+from __future__ import annotations
+
+from oic.importers import gguf
+from oic.importers.checkpoint import Checkpoint
+from oic.importers.decoder import Matrix, Norm, head
+from oic.importers.family import FamilyGraph, Request
+from oic.importers.graph_template import text_of
+from oic.importers.transformer import ACTIVATIONS, HEAD_COPY, ends
+from oic.importers.writer import Writer
+
+SIGNS = (("backbone.norm_f.weight", "backbone.layers.0.mixer.x_proj.weight"),)
+FALCON = "falcon_mamba"
+PARTS = ("into", "filter", "choice", "steps", "out")
+"""Modules of a layer, as the template calls them."""
+SIZES = ("hidden_size", "intermediate_size", "state_size", "time_step_rank", "conv_kernel", "num_hidden_layers")
+SSM = ("inner_size", "state_size", "time_step_rank", "conv_kernel")
+GGUF_SIZES = ("embedding_length", *(f"ssm.{name}" for name in SSM), "block_count")
+
+
+def program(c: Checkpoint, request: Request) -> FamilyGraph:
+    """Source: `mamba` and `falcon_mamba` in Hugging Face's transformers."""
+    embed = c.prefix("backbone.embeddings", "backbone.embedding", probe=".weight") + ".weight"
+    layer, eps = "backbone.layers.{l}.", c.positive("layer_norm_epsilon", default=1e-5)
+    modules = [f"{layer}mixer.{name}" for name in ("in_proj", "conv1d", "x_proj", "dt_proj", "out_proj")]
+    rms_eps = c.positive("mixer_rms_eps", default=1e-6) if c.family == FALCON else None
+    norms = {"norm": Norm(f"{layer}norm.weight", "rms", eps), "final": Norm("backbone.norm_f.weight", "rms", eps)}
+    return _program(
+        c, request, SIZES, modules, embed, f"{layer}mixer.A_log", c.text("hidden_act", default="silu"), rms_eps,
+        head(c, "lm_head", embed, default=True), logs=True, skip=f"{layer}mixer.D", **norms,
+    )  # fmt: skip
+
+
+def gguf_program(c: Checkpoint, request: Request) -> FamilyGraph:
+    """Source: llama.cpp, `convert_hf_to_gguf.py` and `src/models/mamba.cpp`: -exp(A_log) is stored."""
+    c.config["model_type"], c.scope = gguf.MAMBA, f"{gguf.MAMBA}."
+    gguf.read_ends(c)
+    eps, embed, layer = c.positive("attention.layer_norm_rms_epsilon"), "token_embd.weight", "blk.{l}."
+    modules = [f"{layer}ssm_{name}" for name in ("in", "conv1d", "x", "dt", "out")]
+    rms_eps = eps if c.flag("ssm.dt_b_c_rms", default=False) else None
+    norms = {"norm": Norm(f"{layer}attn_norm.weight", "rms", eps), "final": Norm("output_norm.weight", "rms", eps)}
+    return _program(
+        c, request, GGUF_SIZES, modules, embed, f"{layer}ssm_a", "silu", rms_eps,
+        Matrix(c.there("output.weight") or embed), logs=False, skip=f"{layer}ssm_d", **norms,
+    )  # fmt: skip
+
+
+def _program(
+    c: Checkpoint, request: Request, keys: tuple[str, ...], modules: list[str], embed: str, rates: str,
+    activation: str, rms_eps: float | None, head: Matrix, **values: object,
+) -> FamilyGraph:  # fmt: skip
+    """The graph, whose sizes the shapes tell; `keys` are those of the configuration that say them too."""
+    request.recurrent(c)
+    matrices = dict(zip(PARTS, (Matrix.of(c, name) for name in modules), strict=True))
+    names = (embed, rates, matrices["steps"].tensor, matrices["filter"].tensor)
+    shapes = {name: c.shape(name) for name in names}
+    if [len(shape) for shape in shapes.values()] not in ([2, 2, 2, 2], [2, 2, 2, 3]) or shapes[names[3]][-1] < 2:
+        raise c.misshapen("Mamba", shapes, "[vocab, width], [channels, state], [channels, rank], [channels, 1, taps]")
+    (vocab, width), (inner, state), (_, rank), (*dims, taps) = shapes.values()
+    layers = c.count(rates)
+    for key, size in zip(keys, (width, inner, state, rank, taps, layers), strict=True):
+        c.demand(c.value(key) in (None, "auto", size), key, c.value(key), f"{size}, as the shapes of the tensors say")
+    c.demand(activation in ACTIVATIONS, "hidden_act", activation, ", ".join(ACTIVATIONS))
+    features = [f"{inner} channels that remember {state} numbers each", f"convolutions of {taps} taps", activation]
+    features += ["norms of what is selected"] * (rms_eps is not None) + ["a state of fixed size"]
+    w = Writer(c=c, layers=layers)
+    text = text_of(
+        "mamba", w, request, features=features, vocab=vocab, width=width, inner=inner, state=state, rank=rank,
+        taps=taps, layers=layers, embed=embed, head=head, rates=rates, flat=len(dims) == 1, rms_eps=rms_eps,
+        activation=ACTIVATIONS[activation], **matrices, **values,
+    )  # fmt: skip
+    buffers = HEAD_COPY if head.tensor == embed else "^$"
+    return FamilyGraph(text, features, w.weights, buffers, metadata=ends(c))
