@@ -117,6 +117,21 @@ def test_what_is_not_computed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _told(few) == []
 
 
+def test_what_entries_make_alike_is_stored_once() -> None:
+    """Members too, in loops of their own; what is made of something else, or in another way, stays apart."""
+    shared = "op exp(a) >> q; loop l (l in 0..2) { op neg(W[l]) >> q; op exp(q) >> q; op transpose(b, perm=[1, 0]) >> m; op neg(m) >> m; }"
+    other = "op exp(W[0]) >> q; op tanh(a) >> z; op fill(h, value=-0.0) >> h; op add(H, h) >> h;"
+    entries = f"block entry {{ branch all; return; }} block two @entry {{ branch all; {other} return; }} block all {{ {shared} return; }}"
+    text = GRAPH.replace("block entry {{ {body} return; }}", entries.replace("{", "{{").replace("}", "}}"))
+    made = oic.Synthesizer(oic.parse(text.format(), name="g"), _model())
+    found = [op.type.shape for op in made.program.planned.constants() if op.symbol.startswith(("made", "folded"))]
+    assert sorted(found) == [(2, 2048), (64, 32), (2048,), (2048,), (2048,)]
+    with made.make_executor() as executor, oic.Simulator(oic.parse(text.format(), name="g"), _model()).make_executor() as wanted:
+        for entry in ("entry", "two"):
+            for name, value in wanted.step(entry).items():
+                np.testing.assert_allclose(executor.step(entry)[name], value, rtol=1e-6)
+
+
 @pytest.mark.parametrize(("most", "shapes"), [(3, [(2, 2048), (2048,)]), (2, [(2048,)]), (0, [])])
 def test_so_many_results_are_computed(most: int, shapes: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
     """Each member of a family has statements of its own: many loops over long families made programs without end."""

@@ -6,13 +6,14 @@
 
 `fold` leaves such operators to C, which decides the bits of inputs and of other entries.  Here they become a module of
 their own, the part; whoever builds runs it (`precompute`), and what else is made of its results has them as constants,
-if these are no larger than what they are made of.  What is made of the same member of families becomes a family.
+if these are no larger than what they are made of.  What is made of the same member of families becomes a family.  What
+several entries make in the same way is computed and stored once.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
@@ -50,20 +51,25 @@ _Made = dict[Op, _Member]
 def compute_constants(module: Module, target: Target = TARGETS["portable"], computer: Computer | None = None) -> None:
     """Give results of constants alone as constants, if they can be computed here."""
     made = _made(module) if computer else {}
-    ends = dict(zip(symbols(module, "made"), _ends(made, _smallness(made))))
-    found = computer(_part(module, made, ends), target) if computer and ends else None
+    numbers = _numbers(made)
+    ends = by_key((numbers[op], op) for op in _ends(made, _smallness(made, numbers)))
+    named = dict(zip(symbols(module, "made"), ends.values()))
+    firsts = {symbol: ops[0] for symbol, ops in named.items()}
+    found = computer(_part(module, made, firsts), target) if computer and ends else None
     if found is None:
         return
     first = next(i for i, op in enumerate(module.top.ops) if isinstance(op, Func))
-    for symbol, op in ends.items():
-        data = [found[_output(symbol, key)] for key in _keys(made[op])]
-        new: Op = _uniform(op, made, data[0]) or _constant(module, symbol, op, made[op], np.stack(data))
-        module.top.insert(first, new)
+    for symbol, ops in named.items():
+        data, op = [found[_output(symbol, key)] for key in _keys(made[ops[0]])], ops[0]
+        whole = _uniform(op, made, data[0]) or _constant(module, symbol, op, made[op], np.stack(data))
+        module.top.insert(first, whole)
         first += 1
-        if made[op].indices:
-            new = ConstantSelect(new.result, list(made[op].indices), span=op.span, hint=op.result.hint)
-            op.home.insert(op.home.ops.index(op), new)
-        op.result.give_way(new.result)
+        for op in ops:
+            new: Op = whole
+            if made[op].indices:
+                new = ConstantSelect(whole.result, list(made[op].indices), span=op.span, hint=op.result.hint)
+                op.home.insert(op.home.ops.index(op), new)
+            op.result.give_way(new.result)
 
 
 def left_over(module: Module) -> list[tuple[Operator, int]]:
@@ -96,6 +102,20 @@ def _made(module: Module) -> _Made:
     return made
 
 
+def _numbers(made: _Made) -> dict[Op, int]:
+    """Equal numbers for what makes the same of the same constants, members wherever they are counted."""
+    numbers: dict[Hashable, int] = {}
+    found: dict[Op, int] = {}
+    known: dict[Value, Hashable] = {}
+    for op, member in made.items():
+        known.update((index, ("index", at)) for at, index in enumerate(member.indices))
+        kind = (op.name, str(op.attributes()), str([r.type for r in op.results]), member.counts)
+        number = numbers.setdefault((kind, tuple(known.get(v, v) for v in op.operands)), len(numbers))
+        found[op] = number
+        known.update((result, (number, at)) for at, result in enumerate(op.results))
+    return found
+
+
 def _ends(made: _Made, possible: Callable[[Operator], bool]) -> list[Operator]:
     """Of every chain the last that may be a constant: what takes its result stays an op, as views of constants do."""
     ends: list[Operator] = []
@@ -110,15 +130,17 @@ def _ends(made: _Made, possible: Callable[[Operator], bool]) -> list[Operator]:
     return ends[::-1]
 
 
-def _smallness(made: _Made) -> Callable[[Operator], bool]:
+def _smallness(made: _Made, numbers: Mapping[Op, int]) -> Callable[[Operator], bool]:
     """Tells whether a result, of all members, is no larger than what it is made of, or small, and not empty.
 
     It says so of MOST_RESULTS, and of no more.
     """
-    results = 0
+    results, small = 0, set[int]()
 
     def is_small(op: Operator) -> bool:
         nonlocal results
+        if numbers[op] in small:
+            return True
         members, type_ = math.prod(made[op].counts), op.result.tensor
         size = members * math.prod(type_.maximum)
         if size == 0 or results + members > MOST_RESULTS:
@@ -128,6 +150,7 @@ def _smallness(made: _Made) -> Callable[[Operator], bool]:
             if members * type_.nbytes > sum(behind):
                 return False
         results += members
+        small.add(numbers[op])
         return True
 
     return is_small

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 import numpy as np
 
@@ -61,11 +61,13 @@ class _Constants:
     def __init__(self, module: Module) -> None:
         self.weights, self.made = module.weights, list[Constant]()
         self.symbols = symbols(module, "folded")
+        self.known: dict[Hashable, Value] = {}  # by what makes it of what, in whichever entry
 
-    def new(self, op: Operator, data: Array) -> Value:
+    def new(self, op: Operator, key: Hashable, data: Array) -> Value:
         """A constant in place of an operator's result."""
         self.made.append(Constant(next(self.symbols), op.result.tensor, span=op.span, hint=op.result.hint))
         self.weights[self.made[-1].symbol] = data
+        self.known[key] = self.made[-1].result
         return self.made[-1].result
 
 
@@ -149,9 +151,13 @@ def _operator(constants: _Constants, op: Operator) -> Value | list[Op] | None:
     stored = sum(v.tensor.nbytes for v in values if not isinstance(v.op, Splat))
     if op.view or (size > SMALL and type_.nbytes > stored):
         return None
+    given = [str(v.op.attributes()) if isinstance(v.op, Splat) else v for v in values]
+    key = (op.name, str(op.attributes()), str(type_), *given)
+    if key in constants.known:
+        return constants.known[key]
     held = {v: _data(constants, v) for v in values}
     found = _exact(op, held.__getitem__)
-    return None if found is None else constants.new(op, found)
+    return None if found is None else constants.new(op, key, found)
 
 
 def _exact(op: Operator, read: ReadValue) -> Array | None:
