@@ -1,83 +1,131 @@
-"""Parts of a matrix that products take become constants of their own, in the order that their kernels like.
+"""Parts of a constant that are read become constants of their own, in the order that their readers like.
 
     %a, %b = split(%w) {axis=0, sizes=[64, 32]}          %a = constant {symbol=w.0}
     %y = linear(%x, %a)                           ->     %b = constant {symbol=w.1}
     %z = linear(%h, %b)                                  %y = linear(%x, %a)
 
 A matrix that is read row after row, where it lies in another one, takes ten times as long.  The same for one that is
-transposed, and for filters of a convolution in another order.
+transposed, and for filters of a convolution in another order; and elements whose neighbours lie apart take a register
+each.  Of a family the parts of all members become a family.
 Only where nothing reads the whole constant, and its parts have no more bytes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from oic.dtypes import Array
 from oic.ir.core import Op, Value, sizes_used
+from oic.ir.members import Members
 from oic.ir.module import Module
-from oic.ir.state import Constant
+from oic.ir.state import Constant, ConstantSelect
+from oic.ir.strides import Strides, dense
+from oic.ir.types import TensorType
 from oic.kernels.targets import TARGETS, Target
 from oic.operators.base import Operator
 from oic.passes.pack_weights import fields_of, may_have
 
 
 def own_parts(module: Module, target: Target = TARGETS["portable"]) -> None:
-    """Replace every such matrix, and the views of it."""
+    """Replace every such constant, and the views of it."""
     made: dict[Op, list[Constant]] = {}
-    gone: dict[Op, None] = {}
+    gone: dict[Op, list[Op]] = {}
     for constant in list(module.constants()):
         data = module.weights[constant.symbol]
-        if constant.type.rank >= 2 and not constant.type.encoding and isinstance(data, np.ndarray):
-            parts, views = _parts(constant, data)
-            if _pays(constant, parts, target):
-                made[constant] = _replace(module, constant, parts)
-                gone |= views
+        if constant.type.rank >= 2 and not constant.type.encoding and isinstance(data, np.ndarray | Members):
+            roots = _roots(constant)
+            parts, views = _parts(roots)
+            if not (isinstance(data, Members) and data.grouped) and _pays(roots, parts, target):
+                gone |= {op: [] for op in (*views, *(r.op for r in roots)) if isinstance(op, Operator | ConstantSelect)}
+                made[constant] = _replace(module, constant, parts, gone)
     if made:
         module.top.set_ops(new for op in module.top.ops for new in made.get(op, [op]))
         for block in dict.fromkeys(view.home for view in gone):
-            block.set_ops(op for op in block.ops if op not in gone)
+            block.set_ops(new for op in block.ops for new in gone.get(op, [op]))
 
 
-Parts = dict[int, tuple[list[Value], Array]]
-"""What is read of a constant, numbered: the values that are the same in all entries, and their elements."""
+Path = tuple["Path", Any, int] | None
+"""The views that lead to a value, the last first, each with which of its results; None: there are none."""
+Parts = dict[int, tuple[list[Value], Path]]
+"""What is read of a constant, or of its members, numbered: the values that are the same in all entries."""
 
 
-def _parts(constant: Constant, data: Array) -> tuple[Parts, dict[Op, None]]:
+def _roots(constant: Constant) -> list[Value]:
+    """The constant, or of a family that nothing else reads its members."""
+    selects = [op for op in constant.result.users if isinstance(op, ConstantSelect)]
+    alike = len({len(op.indices) for op in selects}) == 1 and len(selects) == len(constant.result.users)
+    return [op.result for op in selects] if alike else [constant.result]
+
+
+def _parts(roots: list[Value]) -> tuple[Parts, dict[Op, None]]:
     """What is read by others than views, and the views; of a constant that is read itself, that alone is read."""
     parts: Parts = {}
     views: dict[Op, None] = {}
     known: dict[Any, int] = {}  # equal views of equal values
-    waiting = [(constant.result, 0, data)]
-    for value, number, array in waiting:
+    waiting: list[tuple[Value, int, Path]] = [(root, 0, None) for root in roots]
+    for value, number, path in waiting:
         for user in value.users:
-            is_view = isinstance(user, Operator) and user.view and not sizes_used(user)
-            if not is_view or user.operands != [value]:
-                values, _ = parts.setdefault(number, ([], array))
+            is_view = isinstance(user, Operator) and user.view and not sizes_used(user) and user.operands == [value]
+            if not is_view or sum(r.tensor.nbytes for r in user.results) > value.tensor.nbytes:
+                values, _ = parts.setdefault(number, ([], path))
                 values += [value] * (value not in values)
                 continue
             views[user] = None
-            for at, (result, part) in enumerate(zip(user.results, _arrays(user, array), strict=True)):
+            for at, result in enumerate(user.results):
                 what = (number, user.name, str(user.attributes()), at)
-                waiting.append((result, known.setdefault(what, len(known) + 1), part))
+                waiting.append((result, known.setdefault(what, len(known) + 1), (path, user, at)))
     return parts, views
 
 
-def _arrays(view: Any, array: Array) -> list[Array]:
-    """The elements of its results, where those of its operand lie."""
-    found = view.reference(array)
-    return found if isinstance(found, list) else [found]
+def _views(path: Path) -> list[tuple[Any, int]]:
+    """The views, the first first."""
+    found = []
+    while path is not None:
+        path, *view = path
+        found.append(tuple(view))
+    return found[::-1]
 
 
-def _pays(constant: Constant, parts: Parts, target: Target) -> bool:
+def _seen(array: Array, path: Path) -> Array:
+    """The elements that a path leads to, where they lie."""
+    for view, at in _views(path):
+        found = view.reference(array)
+        array = found[at] if isinstance(found, list) else found
+    return array
+
+
+def _elements(data: Array | Members, counts: tuple[int, ...], path: Path, shape: tuple[int, ...]) -> Array | Members:
+    """The same of every member; those that are read when they are needed stay so."""
+    if isinstance(data, Members):
+        return replace(data, inner=shape, read=lambda key: _seen(data.read(key), path))
+    if not counts:
+        return _seen(data, path)
+    return np.stack([_seen(data[key], path) for key in product(*map(range, counts))]).reshape(*counts, *shape)
+
+
+def _pays(roots: list[Value], parts: Parts, target: Target) -> bool:
     """A part may lie as its reader likes, nothing takes the whole, and no byte is there twice."""
     found = [values for values, _ in parts.values()]
     nbytes = sum(values[0].tensor.nbytes for values in found)
-    if 0 in parts or nbytes > constant.type.nbytes:
+    if 0 in parts or nbytes > roots[0].tensor.nbytes:
         return False
+    if any(_apart(roots[0], values[0], path) for values, path in parts.values()):
+        return True
     return any(_packed(v) or _filters(v, target) for values in found for v in values)
+
+
+def _apart(root: Value, value: Value, path: Path) -> bool:
+    """Neighbours of a row lie apart, or are copied to be seen."""
+    strides: Strides | None = dense(root.shape)
+    for view, _ in _views(path):
+        if (strides := view.seen(strides)) is None:
+            return True
+    return strides is not None and value.shape[-1:] not in ((), (1,)) and strides[-1] != 1
 
 
 def _packed(value: Value) -> bool:
@@ -94,13 +142,31 @@ def _filters(value: Value, target: Target) -> bool:
     return any(user.flattens(target) for user in users)
 
 
-def _replace(module: Module, constant: Constant, parts: Parts) -> list[Constant]:
-    """The constants that parts become, named after the whole, in their places."""
+def _replace(module: Module, constant: Constant, parts: Parts, gone: Mapping[Op, list[Op]]) -> list[Constant]:
+    """The constants that parts become, named after the whole; members of them take the places of the views."""
     made: list[Constant] = []
-    for number, (values, array) in enumerate(parts.values()):
+    mapping: dict[Value, Value] = {}
+    data = module.weights[constant.symbol]
+    assert isinstance(data, np.ndarray | Members)
+    for number, (values, path) in enumerate(parts.values()):
         symbol, first = f"{constant.symbol}.{number}", values[0]
+        counts = data.shape[: constant.type.rank - _root(first).tensor.rank]
+        type_ = TensorType(first.dtype, (*counts, *first.tensor.maximum))
         parts_of = {constant.symbol: constant.line}
-        made.append(Constant(symbol, first.tensor, parts_of, span=constant.span, hint=first.hint))
-        module.weights[symbol] = array
-        module.top.replace({value: made[-1].result for value in values})
+        made.append(Constant(symbol, type_, parts_of, span=constant.span, hint=first.hint))
+        module.weights[symbol] = _elements(data, counts, path, first.tensor.maximum)
+        for value in values:
+            mapping[value] = made[-1].result
+            if isinstance(member := _root(value).op, ConstantSelect) and value.op:
+                new = ConstantSelect(made[-1].result, list(member.indices), span=value.op.span, hint=value.hint)
+                gone[value.op].append(new)
+                mapping[value] = new.result
+    module.top.replace(mapping)
     return made
+
+
+def _root(value: Value) -> Value:
+    """The constant, or the member of a family, that is seen."""
+    while isinstance(value.op, Operator):
+        value = value.op.operands[0]
+    return value
