@@ -25,7 +25,7 @@ from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir.core import Place, Value
 from oic.ir.types import INDEX, TensorType
-from oic.kernels.kernel import Converted, Deref, Ints, Out, Pointers, Scratch, Stride
+from oic.kernels.kernel import Converted, Deref, Ints, Out, Scratch, Stride
 from oic.operators.base import Call, Operator
 from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from runtime.wrap import called
@@ -157,9 +157,6 @@ def argument(case: Case, part: Any) -> str:
         case Ints(items):
             inner = ", ".join(argument(case, i) for i in items)
             return f"(const ptrdiff_t[]){{{inner}}}" if items else "NULL"
-        case Pointers(values):
-            inner = ", ".join(argument(case, v) for v in values)
-            return f"(const void *const[]){{{inner}}}"
     return str(int(part))
 
 

@@ -1,4 +1,4 @@
-"""Kernels that copy elements (concat, pad, repeat, flip, gather, iota) against their references."""
+"""Kernels that copy elements (pad, repeat, flip, gather, iota) against their references."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from oic import dtypes
 from oic.dtypes import Array
-from oic.operators.arrange import Concat, Flip, Gather, Iota, Pad, Repeat
+from oic.operators.arrange import Flip, Gather, Iota, Pad, Repeat
 from runtime.drive import BUILDS, Case, check
 
 RNG = np.random.default_rng(2)
@@ -32,9 +32,6 @@ def moves() -> list[Case]:
     found: list[Case] = []
     for name in NAMES:
         kinds = dict.fromkeys(range(3), dtypes.ALL[name])
-        parts = [any_((2, n, 3), name) for n in (3, 0, 5)]
-        found.append(Case(Concat, parts, {"axis": 1}, kinds))
-        found.append(Case(Concat, [any_((3,), name), any_((2,), name)], {"axis": 0}, kinds))
         x = any_((2, 3), name)
         value: Any = 2.5 if dtypes.ALL[name].is_float else dtypes.ALL[name].low
         found.append(Case(Pad, [x], {"before": [1, 0], "after": [0, 2], "value": value}, kinds))
@@ -49,7 +46,6 @@ def moves() -> list[Case]:
             found.append(Case(Flip, [any_((2, 3, 2, 33), name)], {"axes": axes}, kinds))
         for n in (1, 2, 3, 5, 9, 17, 33, 40, 65, 131):  # rows of every number of bytes that is moved in one way
             found.append(Case(Repeat, [any_((3, n), name)], {"times": 2, "axis": 0}, kinds))
-            found.append(Case(Concat, [any_((3, n), name), any_((3, 2), name)], {"axis": 1}, kinds))
             for mode in ("constant", "edge", "reflect"):
                 along = {"before": [1, 0, n - 1], "after": [2, 1, min(n - 1, 2)], "mode": mode}
                 found.append(Case(Pad, [any_((3, 2, n), name)], along, kinds))

@@ -14,7 +14,7 @@ from oic.ir import dims
 from oic.ir.core import Op, Value
 from oic.ir.strides import is_dense
 from oic.kernels import kernel as parts
-from oic.kernels.kernel import Deref, Ints, Out, Pointers, Scratch, Stride
+from oic.kernels.kernel import Deref, Ints, Out, Scratch, Stride
 from oic.memory.views import strides_of
 from oic.operators.base import Call
 from oic.operators.fused import around
@@ -97,8 +97,6 @@ def argument(frame: Frame, op: Op, part: Any) -> c.Expression:
             return _scratch(frame, op, part)
         case Ints(items):
             return _array("ptrdiff_t", [argument(frame, op, i) for i in items])
-        case Pointers(values):
-            return _array(c.Pointer("void", const=True), [address_of(frame.refs[v]) for v in values])
         case int() | dims.Expr():
             return frame.dim(part).value
     raise AssertionError(f"{op.name} passes {part!r} to its kernel")

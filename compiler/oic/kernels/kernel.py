@@ -80,17 +80,10 @@ class Ints:
     items: tuple[Dim | Stride, ...]
 
 
-@dataclass(frozen=True)
-class Pointers:
-    """The first elements of several values, passed as `const void *const[]`."""
-
-    values: tuple[Value, ...]
-
-
 KernelArgs = Mapping[str, Any]
 """Members of a kernel's argument struct, in order.
 
-Value (pointer to its first element; None: NULL), Out, Stride, Deref, Converted, Scratch, Ints, Pointers, or a size
+Value (pointer to its first element; None: NULL), Out, Stride, Deref, Converted, Scratch, Ints, or a size
 (int or Expr, passed as ptrdiff_t).  A member that is left out is zero or NULL.
 """
 

@@ -18,7 +18,7 @@ from oic.ir.encodings import PAIRED, PANELS
 from oic.ir.index import CheckIds
 from oic.ir.state import Splat
 from oic.ir.types import Type
-from oic.kernels.kernel import Converted, Ints, Kernel, KernelArgs, Out, Pointers
+from oic.kernels.kernel import Converted, Ints, Kernel, KernelArgs
 from oic.kernels.targets import Target
 from oic.operators.base import Operator, normal_axis
 from oic.operators.quantized import FLOATS, of_groups, product_dtype
@@ -70,14 +70,6 @@ class Concat(Operator, name="concat"):
     def reference(self, *parts: Any) -> Array:
         given = parts[0] if len(parts) == 1 and isinstance(parts[0], (list, tuple)) else parts
         return np.concatenate(list(given), axis=self.axis)
-
-    def _args(self) -> KernelArgs:
-        outer, _, inner = around(self.result.shape, self.axis % self.result.tensor.rank)
-        lengths = Ints(tuple(p.shape[self.axis] for p in self.parts))
-        parts = {"parts": Pointers(tuple(self.parts)), "y": Out(), "count": len(self.parts), "lengths": lengths}
-        return {**parts, "outer": outer, "inner": inner}
-
-    kernels = (Kernel("concat", ("result",), _args),)
 
 
 class Pad(Operator, name="pad"):

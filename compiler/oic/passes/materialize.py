@@ -70,7 +70,7 @@ def _misfits(op: Op) -> list[tuple[Value, str]]:
     if isinstance(op, CheckIds):
         dense = is_dense(op.x.shape, strides_of(op.x))
         return [] if dense else [(op.x, "ids are checked in memory without gaps")]
-    if not isinstance(op, Operator) or op.elementwise or isinstance(op, Copy):
+    if not isinstance(op, Operator) or op.elementwise or not op.kernels:
         return []
     found: dict[Value, str] = {}
     for field, value in [(key, value) for key in op.fields for value in op.values_of(key)]:
