@@ -148,18 +148,21 @@ UNREADABLE = r"""
 #include "state/journal.h"
 #define REQUIRE(condition) if (!(condition)) return __LINE__
 enum { SLOT = OIC_JOURNAL_HEADER + 8 };
-typedef struct { unsigned char bytes[2][SLOT]; int unreadable[2], damaged[2], erased; } device;
+typedef struct { unsigned char bytes[2][SLOT]; int unreadable[2], damaged[2], erased, stuck, weak, reads; } device;
 
 static int read_(void *d, int slot, size_t at, void *to, size_t n)
 {
     device *dev = d;
     memcpy(to, dev->bytes[slot] + at, n);
-    return dev->unreadable[slot] ? 1 : dev->damaged[slot] ? OIC_FLASH_DAMAGED : 0;
+    return dev->unreadable[slot] || --dev->reads < 0 ? 1 : dev->damaged[slot] ? OIC_FLASH_DAMAGED : 0;
 }
 static int erase(void *d, int slot)
 {
     device *dev = d;
     ++dev->erased;
+    if (dev->stuck) {
+        return 0;
+    }
     dev->unreadable[slot] = dev->damaged[slot] = 0;
     memset(dev->bytes[slot], 0xff, SLOT);
     return 0;
@@ -167,19 +170,23 @@ static int erase(void *d, int slot)
 static int write_(void *d, int slot, size_t at, const void *from, size_t n)
 {
     device *dev = d;
-    memcpy(dev->bytes[slot] + at, from, n);
+    if (!dev->stuck) {
+        memcpy(dev->bytes[slot] + at, from, n);
+        dev->bytes[slot][at] = (unsigned char)(dev->bytes[slot][at] ^ dev->weak);
+    }
     return 0;
 }
 
 int main(void)
 {
     static device dev;
-    const oic_flash flash = {&dev, SLOT, read_, erase, write_};
+    const oic_flash flash = {&dev, SLOT, read_, erase, write_}, small = {&dev, OIC_JOURNAL_HEADER - 1, read_, erase, write_};
     oic_journal_head head;
     char got[8];
     size_t bytes;
     int slot;
     memset(dev.bytes, 0xff, sizeof dev.bytes);
+    dev.reads = 1 << 20;
     REQUIRE(oic_journal_load(&flash, got, 8, &bytes) == OIC_JOURNAL_EMPTY && bytes == 0);
     REQUIRE(oic_journal_store(&flash, "first", 5) == OIC_JOURNAL_OK);
     REQUIRE(oic_journal_store(&flash, "second", 6) == OIC_JOURNAL_OK);
@@ -204,6 +211,24 @@ int main(void)
     REQUIRE(oic_journal_check(&flash, 1 - slot, &head) == OIC_JOURNAL_UNREADABLE && erase(&dev, 1 - slot) == 0);
     REQUIRE(oic_journal_store(&flash, "fifth", 5) == OIC_JOURNAL_OK);
     REQUIRE(oic_journal_load(&flash, got, 8, &bytes) == OIC_JOURNAL_OK && bytes == 5);
+    dev.stuck = 1; /* nothing is erased nor written, and it is not said: the slot has what it had */
+    REQUIRE(oic_journal_store(&flash, "sixth", 5) == OIC_JOURNAL_UNWRITTEN);
+    REQUIRE(oic_journal_load(&flash, got, 8, &bytes) == OIC_JOURNAL_OK && bytes == 5 && memcmp(got, "fifth", 5) == 0);
+    dev.stuck = 0;
+    dev.weak = 0x40; /* what is written is wrong, and it is not said */
+    REQUIRE(oic_journal_store(&flash, "sixth", 5) == OIC_JOURNAL_UNWRITTEN);
+    REQUIRE(oic_journal_load(&flash, got, 8, &bytes) == OIC_JOURNAL_OK && bytes == 5 && memcmp(got, "fifth", 5) == 0);
+    dev.weak = 0;
+    REQUIRE(oic_journal_store(&flash, "sixth", 5) == OIC_JOURNAL_OK);
+    for (dev.reads = 4; dev.reads >= 0;) { /* reads cease at any time, also after both slots were found whole */
+        const int reads = dev.reads;
+        REQUIRE(oic_journal_load(&flash, got, 8, &bytes) == OIC_JOURNAL_UNREADABLE && (bytes == 0 || memcmp(got, "sixth", 5) == 0));
+        dev.reads = reads - 1;
+    }
+    dev.reads = 1 << 20;
+    REQUIRE(oic_journal_load(&flash, got, 8, &bytes) == OIC_JOURNAL_OK && bytes == 5 && memcmp(got, "sixth", 5) == 0);
+    REQUIRE(oic_journal_store(&small, "", 0) == OIC_JOURNAL_TOO_LARGE); /* no room for a header */
+    REQUIRE(oic_journal_load(&small, got, 8, &bytes) == OIC_JOURNAL_EMPTY && bytes == 0);
     return 0;
 }
 """
@@ -240,7 +265,7 @@ def test_flash_that_fails_loses_nothing(tmp_path: Path, extra: tuple[str, ...]) 
 
 
 def test_an_unreadable_slot_is_neither_erased_nor_taken_for_an_empty_one(tmp_path: Path) -> None:
-    """Both slots unreadable, then one: nothing is stored, and sequence numbers go on."""
+    """Both slots unreadable, then one: nothing is stored, and sequence numbers go on; then flash that fails and says nothing."""
     source, program = tmp_path / "unreadable.c", tmp_path / "unreadable"
     source.write_text(UNREADABLE)
     call = [*find_compiler(), "-std=c99", *WARNINGS, "-Werror", "-I", str(runtime_dir()), "-o", str(program)]
