@@ -113,7 +113,7 @@ typedef struct {
     int64_t length;         /* keys in use */
     C scale, softcap;       /* 0: no cap */
     int causal;
-    int64_t window;         /* -1: none */
+    int64_t window;         /* INT64_MAX: none */
 } PART(args);
 
 #define NONE (C)-0.0, (C)-0.0, (C)-0.0, (C)-0.0
@@ -823,7 +823,7 @@ static inline void PART(many)(const PART(args) *a, PART(group) *g, ptrdiff_t j0,
     }
 }
 
-/* The keys that rows of a group see, from *first to *to, all together. */
+/* The keys that rows of a group see, from *first to *to, all together; where there is none, *to is 0. */
 static inline void PART(ranges)(const PART(args) *a, PART(group) *g, ptrdiff_t *first, ptrdiff_t *to)
 {
     const int64_t used = a->kv_len != NULL ? a->kv_len[oic_offset(g->b, a->rank, a->shape, a->ls)] : a->length;
@@ -831,15 +831,17 @@ static inline void PART(ranges)(const PART(args) *a, PART(group) *g, ptrdiff_t *
     *first = a->keys;
     *to = 0;
     for (ptrdiff_t r = 0; r < g->count; ++r) {
-        if (r == 0 || a->causal || a->window >= 0) {
+        if (r == 0 || a->causal || a->window < INT64_MAX) {
             const ptrdiff_t i = PART(query)(a, g, r, 0, &h);
             oic_attention_range(i, a->N, a->keys, used, a->causal, a->window, &g->lo[r], &g->hi[r]);
         } else { /* all see the same */
             g->lo[r] = g->lo[0];
             g->hi[r] = g->hi[0];
         }
-        *first = g->lo[r] < *first ? g->lo[r] : *first;
-        *to = g->hi[r] > *to ? g->hi[r] : *to;
+        if (g->lo[r] < g->hi[r]) {
+            *first = g->lo[r] < *first ? g->lo[r] : *first;
+            *to = g->hi[r] > *to ? g->hi[r] : *to;
+        }
     }
 }
 

@@ -1,7 +1,10 @@
 /* oic_relative_position_bias_X: y[H, n, t] = table[bucket(j - (q_start + i)), h].  Distances below `exact` have
    a bucket each; further ones as many more as there are borders[count] not beyond them.  `half` buckets are for
-   keys after the query, if bidirectional.  y overlaps no operand. */
+   keys after the query, if bidirectional.  y overlaps no operand.  q_start may be any number: none is further away than
+   OIC_FAR, which is behind all borders. */
 #include "element.h"
+
+#define OIC_FAR (INT64_C(1) << 62)
 
 typedef struct {
     const T *table;
@@ -17,9 +20,10 @@ typedef struct {
 static inline void NAME(oic_relative_position_bias)(const ARGS(oic_relative_position_bias) *a)
 {
     const ptrdiff_t H = a->H, n = a->n, t = a->t;
+    const int64_t start = a->q_start < -OIC_FAR ? -OIC_FAR : a->q_start > OIC_FAR ? OIC_FAR : a->q_start;
     for (ptrdiff_t i = 0; i < n; ++i) {
         for (ptrdiff_t j = 0; j < t; ++j) {
-            const int64_t r = (int64_t)j - (a->q_start + (int64_t)i);
+            const int64_t r = (int64_t)j - (start + (int64_t)i);
             const int64_t far = r < 0 ? -r : a->bidirectional ? r : 0;
             ptrdiff_t bucket = a->bidirectional && r > 0 ? a->half : 0;
             if (far < (int64_t)a->exact) {
@@ -38,4 +42,5 @@ static inline void NAME(oic_relative_position_bias)(const ARGS(oic_relative_posi
     }
 }
 
+#undef OIC_FAR
 #include "end.h"

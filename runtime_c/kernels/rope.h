@@ -84,7 +84,7 @@ static inline void NAME(oic_rope)(const ARGS(oic_rope) *a)
         const T *const in = a->x + oic_offset(b, rank, a->shape, a->xs) + i * a->xs[rank];
         T *const out = a->y + row * a->H * a->D;
         const int64_t at = a->pos != NULL ? a->pos[oic_offset(b, rank, a->shape, a->ps) + i * a->ps[rank]]
-                                          : a->first + (int64_t)i;
+                                          : (int64_t)((uint64_t)a->first + (uint64_t)i);
         double power = 1.0;
         for (ptrdiff_t d0 = 0; d0 < half; d0 += OIC_ROPE_PART) {
             const ptrdiff_t n = half - d0 < OIC_ROPE_PART ? half - d0 : OIC_ROPE_PART;

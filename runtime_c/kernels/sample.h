@@ -21,7 +21,7 @@ static inline void NAME(oic_sample)(const ARGS(oic_sample) *a)
 {
     const ptrdiff_t V = a->V;
     double *const p = a->work;
-    if (!(a->temperature > (C)0) && !(a->temperature < (C)0)) {
+    if (a->temperature == (C)0) {
         ptrdiff_t best = 0;
         C top = (C)-INFINITY;
         for (ptrdiff_t i = 0; i < V; ++i) {

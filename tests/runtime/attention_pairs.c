@@ -266,7 +266,7 @@ int main(void)
     };
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i) {
         const ptrdiff_t *const z = sizes[i];
-        shape s = {.N = z[0], .T = z[1], .Hq = z[2], .Hk = z[3], .Dk = z[4], .Dv = z[5], .room = z[6], .length = z[1], .window = -1};
+        shape s = {.N = z[0], .T = z[1], .Hq = z[2], .Hk = z[3], .Dk = z[4], .Dv = z[5], .room = z[6], .length = z[1], .window = INT64_MAX};
         attend(&s, 0);
         s.causal = 1;
         attend(&s, 0);

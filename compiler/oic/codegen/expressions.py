@@ -53,7 +53,8 @@ def integer(value: int) -> c.Expression:
     """An integer of at most 64 bits as a C constant that has its value."""
     if I32[0] < value <= I32[1]:
         return c.integer(value)
-    return c.Literal("INT64_MIN" if value == WIDE[0] else f"INT64_C({value})")
+    named = dict(zip(WIDE, ("INT64_MIN", "INT64_MAX"), strict=True))
+    return c.Literal(named.get(value, f"INT64_C({value})"))
 
 
 ZERO = number(0)

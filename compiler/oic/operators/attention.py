@@ -36,7 +36,7 @@ PACKED = 12  # OIC_ATTENTION_PACKED: queries of a key head for which keys and va
 FOLDED = 8  # OIC_FOLDED: keys that fewer queries go through at a time
 LANES = 16  # OIC_LANES
 PAIRS = "attention_pairs"  # the kernel of the class `native`
-EVERYTHING = -1  # window of the kernel that has none
+EVERYTHING = 2**63 - 1  # window of the kernel that has none
 
 Mask = NDArray[np.bool_]
 
@@ -305,7 +305,7 @@ def participating(n: int, t: int, lead: tuple[int, ...], kv_len: Any, causal: bo
     if causal:
         part = part & (j <= i + (length - n))
     if window is not None:
-        part = part & (j > i + (length - n) - int(window))
+        part = part & (i + (length - n) - j < int(window))
     return part
 
 

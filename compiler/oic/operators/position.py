@@ -19,6 +19,8 @@ from oic.operators.bounds import real, rounded
 from oic.operators.settings import require_number
 from oic.operators.shape import require_size
 
+FAR = 1 << 62  # a distance behind all borders, with which sums are still numbers
+
 
 def is_one(op: Op, where: str) -> bool:
     """Positions are one integer for all; refuses tensors of other types, and of several that are not i32."""
@@ -220,7 +222,8 @@ class RelativePositionBias(Operator, name="relative_position_bias"):
 
     def reference(self, table: Array) -> Array:
         n, t = int(self.n), int(self.t)  # type: ignore[arg-type]
-        r = np.arange(t) - (int(self.q_start) + np.arange(n)[:, None])  # type: ignore[arg-type]
+        start = min(max(int(self.q_start), -FAR), FAR)  # type: ignore[arg-type]
+        r = np.arange(t) - (start + np.arange(n)[:, None])
         base = np.where(r > 0, self._half(), 0) if self.bidirectional else 0
         r = np.abs(r) if self.bidirectional else np.maximum(-r, 0)
         far = self._exact() + np.searchsorted(np.asarray(self.borders(), np.int64), r, side="right")

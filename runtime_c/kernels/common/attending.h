@@ -22,16 +22,17 @@
 #define OIC_ATTENTION_UNITS 4     /* units of a thread, at least, where rows suffice */
 #define OIC_ATTENTION_SHARED 16   /* queries of a key head, or fewer, for which threads share spans */
 
-/* Keys lo..hi-1 take part for query i of N, when `length` keys are in use of T. */
+/* Keys lo..hi-1 take part for query i of N, when `length` keys are in use of T; a window of INT64_MAX is none.
+   A program may compute length and window: they may be any numbers. */
 static inline void oic_attention_range(ptrdiff_t i, ptrdiff_t N, ptrdiff_t T, int64_t length, int causal,
                                        int64_t window, ptrdiff_t *lo, ptrdiff_t *hi)
 {
-    const int64_t at = (int64_t)i + (length - (int64_t)N); /* the key that the query is aligned with */
-    int64_t last = length < (int64_t)T ? length : (int64_t)T;
+    const int64_t used = length > 0 ? length : 0, at = used + ((int64_t)i - (int64_t)N); /* the key that the query is aligned with */
+    int64_t last = used < (int64_t)T ? used : (int64_t)T;
     int64_t first = 0;
     last = causal && at + 1 < last ? at + 1 : last;
-    if (window >= 0 && at - window >= 0) {
-        first = at - window + 1;
+    if (window <= at) {
+        first = window > at - (int64_t)T ? at - window + 1 : (int64_t)T;
     }
     last = last < 0 ? 0 : last;
     *lo = (ptrdiff_t)(first < last ? first : last);

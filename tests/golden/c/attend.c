@@ -164,7 +164,7 @@ static oic_status attend_step_body(attend_session *s, const attend_inputs *in, a
             .q = qh, .k = keys, .v = values, .y = y, .work = oic_at(s->arena, 0), .room = 1024, .rank = 0,
             .N = N, .keys = n1, .Hq = 2, .Hk = 2, .Dk = 8, .Dv = 8, .qs = (const ptrdiff_t[]){16, 8},
             .ks = (const ptrdiff_t[]){16, 8}, .vs = (const ptrdiff_t[]){16, 8}, .length = (int64_t)n1,
-            .scale = 0.35355338f, .causal = 1, .window = -1};
+            .scale = 0.35355338f, .causal = 1, .window = INT64_MAX};
         oic_attention_f32_f32(&given);
     }
 
