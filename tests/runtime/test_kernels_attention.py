@@ -50,6 +50,16 @@ def shapes() -> list[Case]:
     found.append(Case(Attention, heads(1, 131, 17, 17, 64, 64, "f32", "bf16")))
     found.append(Case(Attention, heads(1, 600, 3, 3, 48, 80, "f32", "f16"), {"window": 470}))
     found.append(Case(Attention, heads(1, 270, 30, 30, 16, 64, "f64", "f64"), {"window": 200}))
+    # More of them than have room for two blocks; windows that begin behind a span's first block; heads without elements.
+    found.append(Case(Attention, heads(1, 300, 40, 40, 16, 16)))
+    for dtype in ("f32", "bf16"):
+        found.append(Case(Attention, heads(1, 460, 6, 6, 32, 32, "f32", dtype), {"window": 390}))
+    found.append(Case(Attention, heads(1, 9, 3, 3, 0, 16)))
+    found.append(Case(Attention, heads(1, 9, 3, 3, 16, 0)))
+    # Some rows of a unit see nothing of a span that others see.
+    found.append(Case(Attention, heads(200, 200, 1, 1, 8, 8), {"causal": True, "window": 10}))
+    # What is no number before keys are met: zeros behind the last element stay zeros.
+    found.append(Case(Attention, [abs(x) + 1 for x in heads(2, 9, 2, 2, 5, 5)], {"scale": np.inf}))
     # Strips of rows: of one unit and of two, of one head and of shared ones, with keys that only some rows see.
     found.append(Case(Attention, heads(50, 150, 2, 2, 40, 80), {"causal": True}))
     found.append(Case(Attention, heads(70, 140, 4, 2, 16, 16, "f32", "bf16"), {"causal": True, "window": 30}))
@@ -72,6 +82,11 @@ def kinds() -> list[Case]:
     k, v = (RNG.integers(-127, 128, (300, 6, 64)).astype(np.int8) for _ in range(2))
     scales = [abs(real((300, 6))) * 0.02, abs(real((300, 6))) * 0.02]
     found.append(Case(Attention, [real((1, 6, 64)), k, v, None, None, None, *scales], {"causal": True}))
+    # Many rows, which see all keys of a block, some, or none; one query of narrow heads.
+    found.append(Case(Attention, [real((70, 6, 64)), k, v, None, None, None, *scales], {"causal": True, "window": 150}))
+    found.append(Case(Attention, [real((5, 6, 64)), k, v, None, None, None, *scales], {"causal": True, "window": 66}))
+    narrow = [np.ascontiguousarray(x[:, :, :16]) for x in (k, v)]
+    found.append(Case(Attention, [real((1, 6, 16)), *narrow, None, None, None, *scales]))
     return found
 
 
@@ -103,7 +118,11 @@ def masks() -> list[Case]:
 def tables() -> list[Case]:
     """Queries, keys and values that are parts of larger memory."""
     q, k, v = real((2, 5, 4, 16)), real((2, 66, 2, 16)), real((2, 66, 2, 16), "f32")
-    found = [Case(Attention, [spaced(q, 1), spaced(k, 1), spaced(v, 2)], {"causal": True})]
+    found = [
+        Case(Attention, [x, np.swapaxes(wide, 0, 1), np.swapaxes(wide, 0, 1)], {"causal": True})  # of one head after the other
+        for wide in (real((4, 70, 80)), real((4, 70, 80), "bf16")) for x in (real((1, 4, 80)), real((6, 4, 80)), real((40, 4, 80)))
+    ]  # fmt: skip
+    found += [Case(Attention, [spaced(q, 1), spaced(k, 1), spaced(v, 2)], {"causal": True})]
     wide = real((2, 2, 66, 16))
     found.append(Case(Attention, [q, np.swapaxes(wide, 1, 2), np.swapaxes(wide, 1, 2)]))
     found.append(Case(Attention, [spaced(q, -1), spaced(k, -1), spaced(v, -1)]))
@@ -119,6 +138,7 @@ def ropes() -> list[Case]:
             found.append(Case(Rope, [x], {"pos": 3, "style": style}))
             found.append(Case(Rope, [x], {"pos": 1000, "style": style, "dims": 6, "base": 500.0}))
     found.append(Case(Rope, [real((3, 2, 300))], {"pos": 7}, runtime=("pos",)))
+    found += [Case(Rope, [real((3, 2, 8))], {"pos": pos}, runtime=("pos",)) for pos in (2**63 - 1, 2**63 - 2, 2**63 - 3, -(2**63))]
     found.append(Case(Rope, [real((3, 2, 8)), real((4,))], {"pos": -2}))
     found.append(Case(Rope, [spaced(real((3, 2, 8)), 1)], {"pos": 4}))
     found.append(Case(Rope, [real((0, 2, 8))], {"pos": 0}))
@@ -127,8 +147,11 @@ def ropes() -> list[Case]:
 
 
 def biases() -> list[Case]:
-    """Near and far, both directions."""
+    """Near and far, both directions; as far as numbers go."""
     found: list[Case] = []
+    for start in (2**63 - 1, 2**63 - 3, -(2**63), 1 - 2**63):
+        settings = {"q_start": start, "n": 3, "t": 4, "bidirectional": True}
+        found.append(Case(RelativePositionBias, [real((32, 2))], settings, runtime=("q_start",)))
     for name in ("f8", "f16", "bf16", "f32"):
         for both in (True, False):
             settings = {"q_start": 150, "n": 3, "t": 400, "bidirectional": both}
