@@ -580,10 +580,10 @@ static inline void PART(row_values)(const PART(args) *a, const PART(group) *g, p
             lo[s] = hi[s] = 0;
         }
     }
-    for (ptrdiff_t k = 0, next; k < n; k = next) { /* between borders, all or none of a span's keys */
+    for (ptrdiff_t k = 0, next; k < n; k = next) { /* between borders, all or none of a span's keys; no two spans have a lower one */
         next = n;
         for (ptrdiff_t s = 0; s < g->spans; ++s) {
-            next = lo[s] > k && lo[s] < next ? lo[s] : next;
+            next = lo[s] > k ? lo[s] : next;
             next = hi[s] > k && hi[s] < next ? hi[s] : next;
         }
         for (ptrdiff_t s = 0, end; s < g->spans; s = end) {

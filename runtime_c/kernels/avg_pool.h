@@ -37,7 +37,6 @@ static inline void NAME(oic_avg_pool)(const ARGS(oic_avg_pool) *a)
         const ptrdiff_t plane = row / a->out_height;
         const ptrdiff_t top = row % a->out_height * a->stride_y - a->padding_y;
         const ptrdiff_t first_y = oic_pool_first(top), last_y = oic_pool_last(top, a->window_y, a->height);
-        const ptrdiff_t rows = last_y > first_y ? last_y - first_y : 0;
         for (ptrdiff_t x0 = 0; x0 < a->out_width; x0 += OIC_CONV_PART) {
             const ptrdiff_t m = a->out_width - x0 < OIC_CONV_PART ? a->out_width - x0 : OIC_CONV_PART;
             C sum[OIC_CONV_PART] = {0};
@@ -54,7 +53,7 @@ static inline void NAME(oic_avg_pool)(const ARGS(oic_avg_pool) *a)
             for (ptrdiff_t e = 0; e < m; ++e) {
                 const ptrdiff_t left = (x0 + e) * step - a->padding_x;
                 const ptrdiff_t columns = oic_pool_last(left, a->window_x, width) - oic_pool_first(left);
-                const ptrdiff_t count = a->all ? a->window_y * a->window_x : rows * (columns > 0 ? columns : 0);
+                const ptrdiff_t count = a->all ? a->window_y * a->window_x : (last_y - first_y) * columns;
                 STORE(a->y, row * a->out_width + x0 + e, sum[e] / (C)count);
             }
         }

@@ -49,14 +49,14 @@ OIC_INLINE void POOL(part)(const POOL_ARGS *a, const T *x, T *y, ptrdiff_t step,
     for (ptrdiff_t r0 = 0; r0 < a->out_height; r0 += each) {
         const ptrdiff_t rows = a->out_height - r0 < each ? a->out_height - r0 : each, above = r0 * a->stride_y - a->padding_y;
         const ptrdiff_t top = oic_pool_first(above), below = oic_pool_last(above, (rows - 1) * a->stride_y + a->window_y, a->height);
-        for (ptrdiff_t iy = top; iy < below && first < last; ++iy) {
+        for (ptrdiff_t iy = top; iy < below; ++iy) {
             const C *const from = WIDEN(x + iy * a->width + first, last - first, wide);
             POOL(line)(lines + (iy - top) * step * pitch, pitch, step, first - left, from, last - first);
         }
         for (ptrdiff_t r = r0; r < r0 + rows; ++r) {
             const ptrdiff_t up = r * a->stride_y - a->padding_y;
             const ptrdiff_t first_y = oic_pool_first(up), last_y = oic_pool_last(up, a->window_y, a->height);
-            const C high = (C)(int32_t)(ALL(a) ? a->window_y : last_y > first_y ? last_y - first_y : 0);
+            const C high = (C)(int32_t)(ALL(a) ? a->window_y : last_y - first_y);
             for (ptrdiff_t e = 0; e < some; e += WIDTH) {
                 MATH(oic_register) result = MATH(oic_register_of)(FIRST);
                 for (ptrdiff_t iy = first_y; iy < last_y; ++iy) {
@@ -102,7 +102,7 @@ OIC_LOOP int POOL(by_lines)(const POOL_ARGS *a)
         for (ptrdiff_t e = 0; e < some; ++e) {
             const ptrdiff_t left = (x0 + e) * step - a->padding_x;
             const ptrdiff_t columns = oic_pool_last(left, window, a->width) - oic_pool_first(left);
-            count[e] = (C)(int32_t)(ALL(a) ? window : columns > 0 ? columns : 0);
+            count[e] = (C)(int32_t)(ALL(a) ? window : columns);
         }
         for (ptrdiff_t plane = 0; plane < a->planes; ++plane) {
             const T *const x = a->x + plane * a->height * a->width;

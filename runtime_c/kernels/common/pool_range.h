@@ -9,13 +9,13 @@
 
 #include <stddef.h>
 
-/* The first element, of those that exist. */
+/* The first element that a window meets: at most half of it is padding. */
 static inline ptrdiff_t oic_pool_first(ptrdiff_t from)
 {
     return from > 0 ? from : 0;
 }
 
-/* One more than the last element. */
+/* One more than the last element; no less than the first. */
 static inline ptrdiff_t oic_pool_last(ptrdiff_t from, ptrdiff_t window, ptrdiff_t size)
 {
     return from + window < size ? from + window : size;
