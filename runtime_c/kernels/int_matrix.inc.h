@@ -22,7 +22,8 @@ static inline void NAME(oic_int_sums)(W_SUM *restrict sum, const T *restrict a, 
         return;
     }
 #if OIC_IS_ONE(OIC_PASTE(OIC_IS_I8_, OIC_X))
-    for (; sizeof(W_SUM) == sizeof(uint32_t) && n - l >= OIC_BYTE_ROWS; l += OIC_BYTE_ROWS) {
+    const ptrdiff_t whole = sizeof(W_SUM) == sizeof(uint32_t) ? n - n % OIC_BYTE_ROWS : 0; /* or gcc warns of what is left of none */
+    for (; l < whole; l += OIC_BYTE_ROWS) {
         uint32_t total[OIC_BYTE_ROWS];
         oic_byte_rows(total, a + a0, b + b0 + l * bn, bn, K);
         for (int r = 0; r < OIC_BYTE_ROWS; ++r) {
