@@ -71,7 +71,7 @@ static uint32_t pair(uint32_t low, uint32_t high)
 static int seen(const shape *s, ptrdiff_t i, ptrdiff_t j)
 {
     const int64_t at = (int64_t)i + s->length - (int64_t)s->N;
-    return j < s->length && (!s->causal || j <= at) && (s->window < 0 || j > at - s->window) && (!s->masked || mask[i * s->T + j]);
+    return j < s->length && (!s->causal || j <= at) && (s->window == INT64_MAX || j > at - s->window) && (!s->masked || mask[i * s->T + j]);
 }
 
 static float score(const shape *s, ptrdiff_t i, ptrdiff_t h, ptrdiff_t j, float scale)
