@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import oic
+from oic.session.synthesizer import CompiledExecutor
 
 TEXT = """graph repeated {
 dynamic { x: f32[N] @max(N=8); ids: i32[2]; }
@@ -105,6 +106,21 @@ block entry {
   return;
 }
 }"""
+
+
+@pytest.mark.parametrize("shape", ["", "[1]", "[1, 1]", "[2, 3]", "[N]"])
+def test_inputs_of_any_rank_go_the_shorter_way(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of none, too, which some functions of NumPy give one."""
+    most = " @max(N=4)" if "N" in shape else ""
+    text = f"dynamic {{ x: i32{shape}{most}; }} volatile {{ y: i32{shape}; }} block entry {{ op add(x, 1) >> y; }}"
+    made: list[int] = []
+    turn = CompiledExecutor._turn
+    monkeypatch.setattr(CompiledExecutor, "_turn", lambda self, *a: made.append(a[4]) or turn(self, *a))
+    with oic.Synthesizer(oic.parse(text)).make_executor() as ex:
+        x = np.zeros([{"1": 1, "2": 2, "3": 3, "N": 4}[d] for d in shape if d.isalnum()], np.int32)
+        out = ex.repeat(9, {"x": "y"}, x=x)
+        assert made == [8] and [o["y"].tolist() for o in out] == [(x + n).tolist() for n in range(1, 10)]
+        assert ex.step(x=x)["y"].shape == x.shape
 
 
 def test_outputs_are_fed_to_the_next_step() -> None:

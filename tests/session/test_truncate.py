@@ -166,6 +166,30 @@ def test_what_is_no_number_is_refused(n: Any, makers: dict[str, list[Any]]) -> N
         assert refused.value.status == "OIC_ERR_INPUT"
 
 
+@pytest.mark.parametrize("dtype", ["i8", "u8", "i32"])
+def test_a_counter_that_wrapped_is_refused_alike(dtype: str) -> None:
+    """It is below its start then, and nobody knows what lies before."""
+    start = {"i8": 126, "u8": 254, "i32": (1 << 31) - 2}[dtype]
+    text = (
+        f"dynamic {{ row: f32[2]; }} persistent {{ n: {dtype} @init({start}); R(t): f32[2] @table @fixed(t=3) @ring(t); }}"
+        " block entry { cache.write row >> R[n]; cache.increment n; }"
+    )
+    messages = set()
+    for maker in [*(oic.Simulator(oic.parse(text), stage=s) for s in ("graph", "planned")), oic.Synthesizer(oic.parse(text))]:
+        with maker.make_executor() as executor:
+            for _ in range(2):
+                executor.step(row=np.ones(2, np.float32))
+            saved = executor.save()
+            for n in (0, 1, 5, -1):
+                with pytest.raises(oic.StepError, match="OIC_ERR_STATE.*it wrapped") as refused:
+                    executor.truncate(n)
+                messages.add(str(refused.value))
+            assert executor.save() == saved
+            executor.reset()
+            executor.truncate(0)
+    assert len(messages) == 1
+
+
 def test_memory_that_was_changed_is_noticed(makers: dict[str, list[Any]]) -> None:
     """A counter below its start, a count that is none: refused, with nothing written."""
     with makers["started"][2].make_executor() as executor:

@@ -32,6 +32,12 @@ def variable_of(op: Op) -> str | None:
     return None
 
 
+def impossible(variable: str, value: int) -> StepError:
+    """The refusal to go on from a value of the state that no step leaves of which more is known."""
+    what = f"the state holds {value} for '{variable}': it wrapped, or its memory was changed; reset or load"
+    return StepError("OIC_ERR_STATE", what, variable=variable)
+
+
 def refusal(op: Op, value: int, bound: int) -> StepError:
     """The refusal of a value that an op finds beyond a bound."""
     assert not op.attributes().get("checked"), f"{op.name} is marked as checked, and refuses {value}"

@@ -122,10 +122,12 @@ class Machine:
         """The state that `save` gave.  Raises StepError, with nothing changed, for anything else."""
         found = saved.read(self.form, data)
         self.reset()
+        self.broken = True  # until all of it is there: what a signal's handler raises may come in between
         if self.module.stage != "graph":
             boxes.restore(found, self.form, self.storages)
         for name, variable in self.variables.items():
             variable.restore(found, [p for p in self.form.parts if p.owner == name])
+        self.broken = False
 
     def truncate(self, n: int) -> None:
         """As if the last `n` positions had not been fed.  Raises StepError, with nothing changed."""

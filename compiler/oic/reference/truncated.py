@@ -10,18 +10,22 @@ from oic.dtypes import Array
 from oic.ir.module import Truncation
 from oic.memory.layout import loaded
 from oic.memory.saved import Form, Part
+from oic.operators.refusal import impossible
 from oic.reference.saved import Entries, Saved, entries_of, read, write
 
 
 def truncated(form: Form, how: Truncation, data: bytes, n: int) -> bytes:
     """The state that was saved, as if its last `n` positions had not been fed.
 
-    Raises StepError OIC_ERR_INDEX where there are not so many, or a ring has overwritten what they would bring back.
+    Raises StepError OIC_ERR_INDEX where there are not so many, or a ring has overwritten what they would bring back,
+    and OIC_ERR_STATE where the counter is below its start.
     """
     found = read(form, data)
     parts = {part.symbol: part for part in form.parts}
     counter = parts[how.counter]
     end = int(loaded(found.runs[how.counter][0][1].reshape(-1), counter.dtype, (), 0))
+    if end < how.first:
+        raise impossible(how.counter, end)
     from_, empty = end - n, end - n == how.first
     if n < 0 or from_ < how.first:
         raise _refusal(how.counter, n, 0 if n < 0 else end - how.first)

@@ -27,7 +27,8 @@ from oic.library.cache import Cache
 from oic.library.emit import Files, LibrarySpec, emit
 from oic.memory.saved import Form, saved_form
 from oic.operators.fused import around
-from oic.operators.refusal import refusal, refused_by
+from oic.operators.refusal import impossible, refusal, refused_by
+from oic.reference.saved import read
 from oic.reference.state_storage import StateStorage, logical, storages, zeros
 from oic.resources import runtime_dir
 from oic.session.executor import Executor
@@ -158,6 +159,7 @@ class CompiledExecutor(Executor):
                 setattr(call.inputs, member, call.pointer(value))
         except KeyError:
             return None
+        self._outputs, self._last = {}, None  # what a signal's handler raises may come before there are others
         made = call.made.copy()
         for name, member, kind, sizes in call.large:
             made[name] = array = empty(sizes, kind)
@@ -166,7 +168,6 @@ class CompiledExecutor(Executor):
         if self._counted is not None:
             self._counted[:] = 0
         if status := call.function(*call.given):
-            self._outputs, self._last = {}, None
             raise self._refusal(status)
         for name, room in call.rooms:
             made[name] = room.copy()
@@ -242,7 +243,8 @@ class CompiledExecutor(Executor):
 
     def _load(self, saved: bytes) -> None:
         if self._function("load")(self._session, self._ffi.from_buffer(saved), len(saved)):
-            raise StepError("OIC_ERR_STATE", "the saved state is damaged, or of another graph")
+            read(self._form, saved)  # says what is wrong with it
+            raise StepError("OIC_ERR_STATE", "the saved state cannot be loaded")
 
     def _truncate(self, n: int) -> None:
         self._require(self._function("truncate")(self._session, n))
@@ -292,8 +294,7 @@ class CompiledExecutor(Executor):
         name = status_names()[status]
         variable = None if why.variable == self._ffi.NULL else self._ffi.string(why.variable).decode() or None
         if name == "OIC_ERR_STATE" and variable is not None:
-            what = f"the state holds {int(why.value)} for '{variable}': its memory was changed; reset or load"
-            return StepError(name, what, variable=variable)
+            return impossible(variable, int(why.value))
         if name in OF_SESSION:
             return StepError(name, OF_SESSION[name])
         if variable is None and why.line == 0:
@@ -411,7 +412,7 @@ def status_names() -> list[str]:
 def _stored(array: Array, input_: EntryMember) -> Array:
     """An input's elements in stored form; at least one byte, so that there is an address."""
     dtype = input_.value.dtype
-    data = dtypes.pack(array, dtype) if dtype.packed else np.ascontiguousarray(array)
+    data = dtypes.pack(array, dtype) if dtype.packed else np.asarray(array, order="C")
     return data if data.size else np.zeros(8, np.uint8)
 
 
