@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-import oic.operators  # noqa: F401  (registers the ops)
+import oic.operators
 from oic import dtypes
 from oic.diagnostics import OicError, Source, Span, StepError
 from oic.ir import dims
 from oic.ir.dims import Extent
 from oic.ir.text import parse_module
+from oic.reference import state_storage
+from oic.reference.variables import PersistentVariable
 from oic.session.interface import Interface, SessionVariable, interface
 from oic.session.simulator import InterpretedProgram, SimulatorExecutor
 
@@ -98,8 +100,9 @@ WRONG = [
     ({"w": W}, "OIC_ERR_INPUT", "'w' is constant"),
     ({"x": X.astype(np.float64)}, "OIC_ERR_INPUT", "given float64"),
     ({"at": np.int64(1)}, "OIC_ERR_INPUT", "given int64"),
-    ({"at": 1 << 31}, "OIC_ERR_INPUT", "is i32"),
-    ({"at": 1 << 70}, "OIC_ERR_INPUT", "is i32"),
+    ({"at": 1 << 31}, "OIC_ERR_INPUT", "2147483648 is no value of i32"),
+    ({"at": 1 << 70}, "OIC_ERR_INPUT", "is no value of i32"),
+    ({"at": [1, None]}, "OIC_ERR_INPUT", "given object"),
     ({"at": 1.0}, "OIC_ERR_INPUT", "given float64"),
     ({"at": "1"}, "OIC_ERR_INPUT", r"'at' is i32, and was given text(.|\n)*numbers have no quotes"),
     ({"flags": [1, 0]}, "OIC_ERR_INPUT", "is bool"),
@@ -108,9 +111,32 @@ WRONG = [
     ({"at": [1]}, "OIC_ERR_SHAPE", "has rank 0"),
     ({"x": X[0]}, "OIC_ERR_SHAPE", "has rank 2"),
     ({"x": X[:, :1]}, "OIC_ERR_SHAPE", "axis 1 of input 'x' is 2, and was given 1"),
-    ({"bits": [0, 1, 2]}, "OIC_ERR_INPUT", "is u1"),
+    ({"bits": [0, 1, 2]}, "OIC_ERR_INPUT", "2 is no value of u1"),
     ({"bits": np.array([0, 1, 2], np.uint8)}, "OIC_ERR_INPUT", "2 is no value of u1"),
 ]
+
+
+@pytest.mark.parametrize("stage", ["graph", "planned"])
+def test_a_load_that_is_interrupted_leaves_no_half_of_a_state(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where Ctrl-C is pressed: further calls say so, until a reset or a load."""
+
+    def interrupt(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    text = "dynamic { x: f32; } persistent { n: i32; s: f32; } block entry { cache.write x >> s; cache.increment n; }"
+    with oic.Simulator(oic.parse(text), stage=stage).make_executor() as ex:
+        ex.step(x=1.0)
+        saved = ex.save()
+        for owner in (PersistentVariable, state_storage):
+            monkeypatch.setattr(owner, "restore", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            ex.load(saved)
+        monkeypatch.undo()
+        for call in (ex.save, ex.fork, lambda: ex.step(x=2.0)):
+            with pytest.raises(StepError, match="OIC_ERR_STATE"):
+                call()
+        ex.load(saved)
+        assert ex.save() == saved
 
 
 @pytest.mark.parametrize(("given", "status", "message"), WRONG)

@@ -52,36 +52,48 @@ def _array(variable: SessionVariable, value: Any, copy: bool) -> Array:
     else:
         try:
             given = np.asarray(value)
-            if dtype.np == np.uint64 and given.dtype.kind == "f":  # NumPy's: some are below 2^63, and some are not
+            if dtype.is_int and given.dtype.kind == "f":  # NumPy's: some integers are below 2^63, and some are not
                 numbers = np.array(value, object)
-                given = numbers.astype(np.uint64) if all(isinstance(n, int) for n in numbers.flat) else given
+                given = numbers if _are_integers(numbers) else given
         except (ValueError, OverflowError):
             raise _wrong_dtype(variable, "ragged or out of range") from None
         if not _converts(given, dtype):
             raise _wrong_dtype(variable, str(given.dtype))
         _check_shape(variable, given.shape)
+        _check_range(variable, given)
         with np.errstate(over="ignore"):
             array = given.astype(dtype.np)
         if dtype.is_float and (beyond := given[np.isfinite(given) & ~np.isfinite(array)]).size:
             raise _no_value(variable, beyond[0])
-    if dtype.packed and array.size:  # the array holds numbers beyond its range
-        wide = array.astype(np.int64)
-        low, high = int(wide.min()), int(wide.max())
-        if low < dtype.low or high > dtype.high:
-            bad, bound = (low, dtype.low) if low < dtype.low else (high, dtype.high)
-            raise _no_value(variable, bad, index=bad, bound=bound)
+    if dtype.packed:  # the array holds numbers beyond its range
+        _check_range(variable, array.astype(np.int64))
     return array
 
 
 def _converts(given: Array, dtype: DType) -> bool:
-    """Python numbers of this kind, in this range, are values of the dtype; so is nothing at all."""
+    """Python numbers of this kind are numbers of the dtype's; so is nothing at all."""
     if given.size == 0:
         return True
     if dtype.kind == "bool":
         return given.dtype.kind == "b"
     if dtype.is_float:
         return given.dtype.kind in "fiu"
-    return given.dtype.kind in "iu" and int(given.min()) >= dtype.low and int(given.max()) <= dtype.high
+    return given.dtype.kind in "iu" or _are_integers(given)
+
+
+def _are_integers(given: Array) -> bool:
+    return given.dtype.kind == "O" and all(isinstance(n, int) for n in given.flat)
+
+
+def _check_range(variable: SessionVariable, numbers: Array) -> None:
+    """Integers are values of the variable's dtype, where that is none of floats or truths."""
+    dtype = variable.dtype
+    if not numbers.size or dtype.is_float or dtype.kind == "bool":
+        return
+    low, high = int(numbers.min()), int(numbers.max())
+    if low < dtype.low or high > dtype.high:
+        bad, bound = (low, dtype.low) if low < dtype.low else (high, dtype.high)
+        raise _no_value(variable, bad, index=bad, bound=bound)
 
 
 def _refused(variable: SessionVariable, status: str, what: str, **more: Any) -> StepError:
