@@ -434,12 +434,13 @@ OIC_SELDOM uint32_t oic_saved_checksum(const oic_saved_head *head, const unsigne
 }
 
 /* Save a state of so many bytes to memory.  Gives the bytes that takes; where `to` is NULL or `capacity` is less,
-   nothing is written, nor where they would be in the state: that gives 0. */
+   nothing is written, nor where they would be in the state: that gives 0.  It never takes more than `most`: where there is
+   room for those, the state is looked through once. */
 OIC_SELDOM size_t oic_saved_save(const oic_saved_form *form, void *state, size_t state_bytes, void *to,
-                                 size_t capacity)
+                                 size_t capacity, uint64_t most)
 {
     const oic_saved_view view = {form, state, NULL, 0};
-    const size_t bytes = oic_saved_write(&view, NULL);
+    size_t bytes = to != NULL && capacity >= most ? (size_t)most : oic_saved_write(&view, NULL);
     oic_saved_head head;
     if (to == NULL || capacity < bytes) {
         return bytes;
@@ -447,7 +448,7 @@ OIC_SELDOM size_t oic_saved_save(const oic_saved_form *form, void *state, size_t
     if (!oic_are_apart(to, bytes, state, state_bytes)) {
         return 0;
     }
-    (void)oic_saved_write(&view, to);
+    bytes = oic_saved_write(&view, to);
     memset(&head, 0, sizeof head);
     memcpy(head.magic, "OICSTAT", sizeof head.magic);
     head.version = OIC_SAVED_VERSION;

@@ -267,8 +267,31 @@ def test_null_pointers_are_refused(make: Make) -> None:
     lib.elementwise_reset(null)
     assert lib.elementwise_save(null, null, 0) == 0
     assert lib.elementwise_load(null, null, 0) != 0
-    assert lib.elementwise_open_as(null, null, 1, 0) == 4
+    assert lib.elementwise_open_as(null, null, 1, null, 0) == 4
     lib.elementwise_close(null)
+
+
+def test_a_session_beside_another_has_its_weights(tmp_path: Path) -> None:
+    """They are mapped once, checked once, and given back by the session that mapped them."""
+    session = programs.executor("elementwise", tmp_path)
+    lib, ffi, build = session.library.lib, session.library.ffi, session.library.fingerprint
+    path = session.library.weights_path
+    first, second, third = (ffi.new("elementwise_session *") for _ in range(3))
+    assert lib.elementwise_open_as(second, ffi.NULL, 1, third, build) == 4  # it is not started
+    assert ffi.string(second.refusal.variable) == b"weights" and second.state == second.mapped == ffi.NULL
+    assert lib.elementwise_open_as(first, path, 1, ffi.NULL, build) == 0
+    assert lib.elementwise_open_as(second, ffi.NULL, 1, first, build) == 0
+    assert first.mapped == first.weights == second.weights != ffi.NULL and second.mapped == ffi.NULL
+    assert len({first.state, second.state}) == len({first.arena, second.arena}) == 2
+    lib.elementwise_close(second)
+    assert lib.elementwise_open_as(third, ffi.NULL, 1, first, build ^ 1) != 0 and third.mapped == ffi.NULL
+    assert lib.elementwise_open_as(third, ffi.NULL, 1, first, build) == 0
+    size = session.library.files.unit.weights_bytes
+    assert bytes(ffi.buffer(third.weights, size)) == session.library.files.weights.read_bytes()
+    for each in (third, first):
+        lib.elementwise_close(each)
+        assert each.weights == each.mapped == ffi.NULL
+    session.close()
 
 
 class Memory:
@@ -368,6 +391,6 @@ def test_a_forged_blob_is_refused(make: Make) -> None:
         assert init(blob) == 6
         assert fresh.state == ffi.NULL
         path.write_bytes(blob)
-        assert lib.elementwise_open_as(fresh, str(path).encode(), 1, memory.build) == 6
+        assert lib.elementwise_open_as(fresh, str(path).encode(), 1, ffi.NULL, memory.build) == 6
         assert fresh.state == ffi.NULL
-    assert lib.elementwise_open_as(fresh, b"/does/not/exist", 1, memory.build) == 6
+    assert lib.elementwise_open_as(fresh, b"/does/not/exist", 1, ffi.NULL, memory.build) == 6

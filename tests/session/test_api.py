@@ -585,6 +585,27 @@ def test_weights_that_cannot_be_opened_are_a_refusal(tmp_path: Path) -> None:
             maker.make_executor()
 
 
+def test_sessions_of_a_library_have_its_weights_once(tmp_path: Path) -> None:
+    """They are mapped while one of them is open, whichever it is, and checked when they are mapped."""
+    graph = oic.parse("constant { w: f32[2]; } volatile { y: f32[2]; } block entry { op neg(w) >> y; return; }")
+    maker = oic.Synthesizer(graph, oic.Model(tensors={"w": np.ones(2, np.float32)})).build(tmp_path / "out")
+    for _ in range(2):
+        first = maker.make_executor()
+        others = [maker.make_executor(), first.fork()]
+        assert len({ex._session.weights for ex in (first, *others)}) == 1
+        first.close()
+        del first
+        others.append(others[0].fork())
+        for ex in others:
+            assert ex.step()["y"].tolist() == [-1, -1]
+            ex.close()
+        assert not maker.library.shared
+    weights = maker.library.files.weights
+    weights.write_bytes(weights.read_bytes()[:-1] + b"!")
+    with pytest.raises(oic.StepError, match="OIC_ERR_WEIGHTS"):
+        maker.make_executor()
+
+
 MEMORY = """
 import sys, resource, oic
 kind, graph = sys.argv[1], oic.parse(

@@ -16,7 +16,7 @@ from oic.diagnostics import fail
 
 # Endings of the names that every library has: of the API, and static ones of its source.
 API = (
-    "init", "init_as", "reset", "save", "load", "truncate", "open", "open_as", "open_threads", "close",
+    "init", "init_as", "reset", "save", "load", "truncate", "open", "open_as", "open_threads", "open_beside", "close",
     "state", "session", "memory", "weights", "weights_blob",
 )  # fmt: skip
 PRIVATE = (

@@ -104,7 +104,8 @@ class TemplateData:
         self.macros = _macros(unit, self.entries, target.numerics, threads if self.pooled else 0, weights)
 
         self.state = c_print.members(_state_members(unit))
-        self.session = c_print.members(_session_members(unit, several=bool(sets)))
+        mapped = target.hosted and self.maps_weights
+        self.session = c_print.members(_session_members(unit, mapped=mapped, several=bool(sets)))
         self.memory = c_print.members(MEMORY)
         writers = (lifecycle.init, lifecycle.reset, lifecycle.fresh, lifecycle.counts_sum)
         self.lines = {write.__name__: c_print.lines(write(unit)) for write in writers}
@@ -173,17 +174,18 @@ def _prototypes(n: str) -> dict[str, Prototype]:
     session, kept = Declare(Pointer(f"{n}_session"), "s"), Declare(Pointer(f"{n}_session", const=True), "s")
     memory, build = Declare(Pointer(f"{n}_memory", const=True), "m"), Declare("uint64_t", "build")
     path, threads = Declare(Pointer("char", const=True), "path"), Declare("int", "threads")
+    beside = Declare(Pointer(f"{n}_session", const=True), "beside")
     to, capacity = Declare(Pointer("void"), "to"), Declare("size_t", "capacity")
     from_, nbytes = Declare(Pointer("void", const=True), "from"), Declare("size_t", "bytes")
 
     return {
-        "attach": Prototype("oic_status", f"{n}_attach", session, memory, build, static=True),
+        "attach": Prototype("oic_status", f"{n}_attach", session, memory, beside, build, static=True),
         "init": Prototype("oic_status", f"{n}_init_as", session, memory, build),
         "reset": Prototype("void", f"{n}_reset", session),
         "save": Prototype("size_t", f"{n}_save", kept, to, capacity),
         "load": Prototype("oic_status", f"{n}_load", session, from_, nbytes),
         "truncate": Prototype("oic_status", f"{n}_truncate", session, Declare("int64_t", "n")),
-        "open": Prototype("oic_status", f"{n}_open_as", session, path, threads, build),
+        "open": Prototype("oic_status", f"{n}_open_as", session, path, threads, beside, build),
         "close": Prototype("void", f"{n}_close", session),
     }
 
@@ -210,7 +212,7 @@ def _memory_table(unit: Unit, array: bool, figures: Figures | None = None) -> tu
         ("state", unit.state_bytes, f"{unit.name}_state: all that is kept between steps"),
         ("arena", unit.arena_bytes, "scratch of a step; holds nothing between steps"),
         ("weights", unit.weights_bytes, f"{weights}; any number of sessions share it" if unit.weights else "none"),
-        ("session", None, f"{unit.name}_session: four pointers and the last refusal"),
+        ("session", None, f"{unit.name}_session: pointers and the last refusal"),
     ]
     return measured.table(rows, figures)
 
@@ -292,7 +294,7 @@ def _described(symbol: str, type_: StateType) -> str:
     return f"{name}: {type_.entry}"
 
 
-def _session_members(unit: Unit, *, several: bool) -> list[Declare]:
+def _session_members(unit: Unit, *, mapped: bool, several: bool) -> list[Declare]:
     found = [
         Declare(Pointer(f"{unit.name}_state"), "state"),
         Declare(Pointer("void"), "arena"),
@@ -300,6 +302,8 @@ def _session_members(unit: Unit, *, several: bool) -> list[Declare]:
         Declare(Pointer("oic_pool"), "pool"),
         Declare("oic_refusal", "refusal", note="of the last call that was refused"),
     ]
+    if mapped:
+        found.append(Declare(Pointer("void", const=True), "mapped", note="weights that are its own to give back"))
     if several:
         found.append(Declare("int32_t", "set", note="instruction set that it computes with"))
     if unit.profiled:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
+from weakref import WeakValueDictionary
 
 from oic.codegen.weights import Told, unheard
 from oic.diagnostics import Diagnostic, OicError, fail
@@ -31,6 +32,7 @@ class Library:
 
     path     where it was put; a later build may have put another one there
     weights  the blob it was built with, open: that of a later build is another file
+    shared   the weights as they are mapped, while a session uses them
     """
 
     path: Path
@@ -38,6 +40,7 @@ class Library:
     ffi: Any
     lib: Any
     weights: BinaryIO | None
+    shared: WeakValueDictionary[str, Any] = field(default_factory=WeakValueDictionary)
 
     @property
     def fingerprint(self) -> int:

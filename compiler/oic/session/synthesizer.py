@@ -37,6 +37,7 @@ from oic.session.trace import Record, records
 from oic.toolchain.folders import temporary_folder
 
 SMALL = 4096  # bytes of an output that cost less to copy than its address to find
+ROOM = 1 << 30  # bytes of a saved state that are asked for before it is known how many it has
 TURN = 1024  # steps whose outputs are in one array
 OF_SESSION = {  # what statuses mean that are about no value
     "OIC_ERR_STATE": "a refused step left state changed; reset or load",
@@ -99,10 +100,16 @@ class CompiledExecutor(Executor):
         self.library, self.threads, self._owner = library, threads, owner
         self._ffi, self._lib = library.ffi, library.lib
         self._session = self._ffi.new(f"{library.files.name}_session *")
-        path = library.weights_path or self._ffi.NULL
+        weights = library.shared.get("weights")  # a session without a state, which has them mapped
         unit = library.files.unit
         self._module, self._entry = unit.module, ""
-        self._require(self._function("open_as")(self._session, path, threads, library.fingerprint))
+        path, beside = library.weights_path or self._ffi.NULL, weights or self._ffi.NULL
+        self._require(self._function("open_as")(self._session, path, threads, beside, library.fingerprint))
+        if weights is None and library.weights is not None:
+            weights = self._ffi.gc(self._ffi.new(f"{library.files.name}_session *"), self._function("close"))
+            weights.weights, weights.mapped = self._session.weights, self._session.mapped
+            self._session.mapped, library.shared["weights"] = self._ffi.NULL, weights
+        self._weights = weights
         self._calls = {e.face.symbol: _Call(self, e.face) for e in library.files.model.entries}
         self._storages: dict[str, StateStorage] = {}  # once the state is looked at
         # What a profiling build counts, a row each place: ticks, runs, bytes read and written, operations.
@@ -233,17 +240,22 @@ class CompiledExecutor(Executor):
         self._function("reset")(self._session)
 
     def _save(self) -> bytes:
-        save = self._function("save")
-        nbytes = save(self._session, self._ffi.NULL, 0)
+        return self._image().tobytes()
+
+    def _image(self) -> Array:
+        """The bytes of a saved state."""
+        save, most = self._function("save"), self._form.largest
+        if most > ROOM:
+            most = save(self._session, self._ffi.NULL, 0)
+        data = np.empty(most, np.uint8)  # takes memory as it is written
+        nbytes = save(self._session, self._ffi.from_buffer(data), most)
         if nbytes == 0:
             raise StepError("OIC_ERR_STATE", OF_SESSION["OIC_ERR_STATE"])
-        data = np.empty(nbytes, np.uint8)
-        save(self._session, self._ffi.from_buffer(data), nbytes)
-        return data.tobytes()
+        return data[:nbytes]
 
-    def _load(self, saved: bytes) -> None:
+    def _load(self, saved: bytes | Array) -> None:
         if self._function("load")(self._session, self._ffi.from_buffer(saved), len(saved)):
-            read(self._form, saved)  # says what is wrong with it
+            read(self._form, bytes(saved))  # says what is wrong with it
             raise StepError("OIC_ERR_STATE", "the saved state cannot be loaded")
 
     def _truncate(self, n: int) -> None:
@@ -251,12 +263,13 @@ class CompiledExecutor(Executor):
 
     def _fork(self) -> Self:
         other = type(self)(self.interface, self.library, self._owner, self.threads)
-        other._load(self._save())
+        other._load(self._image())
         return other
 
     def _close(self) -> None:
         self._storages, self._counted = {}, None
         self._function("close")(self._session)
+        self._weights = None
 
     def _forked(self) -> None:
         self._session.pool = self._ffi.NULL  # its threads are not in this process

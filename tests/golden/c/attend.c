@@ -39,8 +39,10 @@
 /* The layout that the code below and saved states rely on. */
 typedef char attend_state_is_as_planned[sizeof(attend_state) == ATTEND_STATE_BYTES ? 1 : -1];
 
-/* Check what a session is given, and note it; the state is not touched. */
-static oic_status attend_attach(attend_session *s, const attend_memory *m, uint64_t build)
+/* Check what a session is given, and note it; the state is not touched.  Weights of another session,
+   `beside`, were checked when that was started. */
+static oic_status attend_attach(attend_session *s, const attend_memory *m, const attend_session *beside,
+                                uint64_t build)
 {
     if (s == NULL) {
         return OIC_ERR_INPUT;
@@ -60,8 +62,9 @@ static oic_status attend_attach(attend_session *s, const attend_memory *m, uint6
     OIC_TRY(oic_check_apart(why, "arena", m->arena, ATTEND_ARENA_BYTES,
                             m->state, ATTEND_STATE_BYTES));
     OIC_TRY(oic_check_memory(why, "weights", m->weights, SIZE_MAX, 0, ATTEND_ALIGN));
-    if (!oic_image_is_valid(m->weights, m->weights_bytes, ATTEND_WEIGHTS_FINGERPRINT,
-                            ATTEND_WEIGHTS_BYTES)) {
+    if (beside == NULL && !oic_image_is_valid(m->weights, m->weights_bytes,
+                                              ATTEND_WEIGHTS_FINGERPRINT,
+                                              ATTEND_WEIGHTS_BYTES)) {
         return oic_refuse(why, OIC_ERR_WEIGHTS, 0, "weights", 0, 0);
     }
     OIC_TRY(oic_check_apart(why, "state", m->state, ATTEND_STATE_BYTES,
@@ -76,7 +79,7 @@ static oic_status attend_attach(attend_session *s, const attend_memory *m, uint6
 
 oic_status attend_init_as(attend_session *s, const attend_memory *m, uint64_t build)
 {
-    OIC_TRY(attend_attach(s, m, build));
+    OIC_TRY(attend_attach(s, m, NULL, build));
     attend_reset(s);
     return OIC_OK;
 }
@@ -222,7 +225,8 @@ size_t attend_save(const attend_session *s, void *to, size_t capacity)
         !attend_is_whole(s->state)) {
         return 0;
     }
-    return oic_saved_save(&attend_saved_form, s->state, ATTEND_STATE_BYTES, to, capacity);
+    return oic_saved_save(&attend_saved_form, s->state, ATTEND_STATE_BYTES, to, capacity,
+                          ATTEND_SAVED_BYTES);
 }
 
 oic_status attend_load(attend_session *s, const void *from, size_t bytes)
@@ -272,7 +276,8 @@ oic_status attend_truncate(attend_session *s, int64_t n)
 }
 
 #if OIC_HOSTED
-oic_status attend_open_as(attend_session *s, const char *path, int threads, uint64_t build)
+oic_status attend_open_as(attend_session *s, const char *path, int threads, const attend_session *beside,
+                          uint64_t build)
 {
     attend_memory m = {NULL, ATTEND_STATE_BYTES, NULL, ATTEND_ARENA_BYTES, NULL, 0};
     oic_status status = OIC_OK;
@@ -283,11 +288,13 @@ oic_status attend_open_as(attend_session *s, const char *path, int threads, uint
     if (build != ATTEND_BUILD_FINGERPRINT) {
         return oic_refuse(&s->refusal, OIC_ERR_BUILD, 0, NULL, 0, 0);
     }
-    m.weights = path == NULL ? NULL : oic_map_file(path, &m.weights_bytes);
-    if (m.weights == NULL || m.weights_bytes != ATTEND_WEIGHTS_BYTES) {
-        oic_unmap(m.weights, m.weights_bytes);
+    const int maps = beside == NULL && path != NULL;
+    const void *const mapped = maps ? oic_map_file(path, &m.weights_bytes) : NULL;
+    if (beside == NULL && (mapped == NULL || m.weights_bytes != ATTEND_WEIGHTS_BYTES)) {
+        oic_unmap(mapped, m.weights_bytes);
         return oic_refuse(&s->refusal, OIC_ERR_WEIGHTS, 0, "weights", 0, 0);
     }
+    m.weights = beside != NULL ? beside->weights : mapped;
     m.state = oic_map_zeros(ATTEND_STATE_BYTES);
     m.arena = oic_map_zeros(ATTEND_ARENA_BYTES);
     oic_in_large_pages(m.arena, ATTEND_ARENA_BYTES);
@@ -295,16 +302,17 @@ oic_status attend_open_as(attend_session *s, const char *path, int threads, uint
     if (m.state == NULL || m.arena == NULL) {
         status = oic_refuse(&s->refusal, OIC_ERR_MEMORY, 0, NULL, 0, 0);
     } else {
-        status = attend_attach(s, &m, build);
+        status = attend_attach(s, &m, beside, build);
     }
     if (status != OIC_OK) {
         oic_unmap(m.state, ATTEND_STATE_BYTES);
         oic_unmap(m.arena, ATTEND_ARENA_BYTES);
-        oic_unmap(m.weights, m.weights_bytes);
+        oic_unmap(mapped, ATTEND_WEIGHTS_BYTES);
         s->state = NULL;
         s->arena = NULL;
         s->weights = NULL;
     }
+    s->mapped = status == OIC_OK ? mapped : NULL;
     (void)threads; /* all runs on the caller's */
     return status;
 }
@@ -314,7 +322,7 @@ void attend_close(attend_session *s)
     if (s != NULL) {
         oic_unmap(s->state, ATTEND_STATE_BYTES);
         oic_unmap(s->arena, ATTEND_ARENA_BYTES);
-        oic_unmap(s->weights, ATTEND_WEIGHTS_BYTES);
+        oic_unmap(s->mapped, ATTEND_WEIGHTS_BYTES);
         memset(s, 0, sizeof *s);
     }
 }

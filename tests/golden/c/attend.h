@@ -4,7 +4,7 @@
    state      776  attend_state: all that is kept between steps
    arena    4,480  scratch of a step; holds nothing between steps
    weights  1,600  attend.weights, read only; any number of sessions share it
-   session         attend_session: four pointers and the last refusal
+   session         attend_session: pointers and the last refusal
    stack           depends on the compiler: build with one, which CC names, to have the most of every call
                    here; `make stack` prints the frame of every function
 
@@ -48,6 +48,7 @@ typedef struct {
     const void *weights;
     oic_pool *pool;
     oic_refusal refusal; /* of the last call that was refused */
+    const void *mapped;  /* weights that are its own to give back */
 } attend_session;
 
 /* Inputs and outputs of every entry: all pointers are given, and aligned to the size of their elements.  What
@@ -113,10 +114,18 @@ OIC_API oic_status attend_truncate(attend_session *s, int64_t n);
 #if OIC_HOSTED
 /* Start a session in memory from the system: the blob is mapped read-only, state and arena are
    address space that costs memory as it is touched.  End it with attend_close. */
-OIC_API oic_status attend_open_as(attend_session *s, const char *path, int threads, uint64_t build);
+OIC_API oic_status attend_open_as(attend_session *s, const char *path, int threads,
+                                  const attend_session *beside, uint64_t build);
 static inline oic_status attend_open(attend_session *s, const char *path)
 {
-    return attend_open_as(s, path, 1, ATTEND_BUILD_FINGERPRINT);
+    return attend_open_as(s, path, 1, NULL, ATTEND_BUILD_FINGERPRINT);
+}
+
+/* The same over the weights of another session, which ends after this one: they are neither mapped nor
+   checked again. */
+static inline oic_status attend_open_beside(attend_session *s, const attend_session *beside)
+{
+    return attend_open_as(s, NULL, 1, beside, ATTEND_BUILD_FINGERPRINT);
 }
 
 /* Give back what attend_open took. */

@@ -23,8 +23,10 @@
 /* The layout that the code below and saved states rely on. */
 typedef char average_state_is_as_planned[sizeof(average_state) == AVERAGE_STATE_BYTES ? 1 : -1];
 
-/* Check what a session is given, and note it; the state is not touched. */
-static oic_status average_attach(average_session *s, const average_memory *m, uint64_t build)
+/* Check what a session is given, and note it; the state is not touched.  Weights of another session,
+   `beside`, were checked when that was started. */
+static oic_status average_attach(average_session *s, const average_memory *m, const average_session *beside,
+                                 uint64_t build)
 {
     if (s == NULL) {
         return OIC_ERR_INPUT;
@@ -43,6 +45,7 @@ static oic_status average_attach(average_session *s, const average_memory *m, ui
                              AVERAGE_ALIGN));
     OIC_TRY(oic_check_apart(why, "arena", m->arena, AVERAGE_ARENA_BYTES,
                             m->state, AVERAGE_STATE_BYTES));
+    (void)beside; /* the graph has no constants */
     s->state = m->state;
     s->arena = m->arena;
     s->weights = m->weights;
@@ -51,7 +54,7 @@ static oic_status average_attach(average_session *s, const average_memory *m, ui
 
 oic_status average_init_as(average_session *s, const average_memory *m, uint64_t build)
 {
-    OIC_TRY(average_attach(s, m, build));
+    OIC_TRY(average_attach(s, m, NULL, build));
     average_reset(s);
     return OIC_OK;
 }
@@ -132,7 +135,8 @@ size_t average_save(const average_session *s, void *to, size_t capacity)
         !average_is_whole(s->state)) {
         return 0;
     }
-    return oic_saved_save(&average_saved_form, s->state, AVERAGE_STATE_BYTES, to, capacity);
+    return oic_saved_save(&average_saved_form, s->state, AVERAGE_STATE_BYTES, to, capacity,
+                          AVERAGE_SAVED_BYTES);
 }
 
 oic_status average_load(average_session *s, const void *from, size_t bytes)
@@ -158,7 +162,8 @@ oic_status average_load(average_session *s, const void *from, size_t bytes)
 }
 
 #if OIC_HOSTED
-oic_status average_open_as(average_session *s, const char *path, int threads, uint64_t build)
+oic_status average_open_as(average_session *s, const char *path, int threads, const average_session *beside,
+                           uint64_t build)
 {
     average_memory m = {NULL, AVERAGE_STATE_BYTES, NULL, AVERAGE_ARENA_BYTES, NULL, 0};
     oic_status status = OIC_OK;
@@ -177,7 +182,7 @@ oic_status average_open_as(average_session *s, const char *path, int threads, ui
     if (m.state == NULL || m.arena == NULL) {
         status = oic_refuse(&s->refusal, OIC_ERR_MEMORY, 0, NULL, 0, 0);
     } else {
-        status = average_attach(s, &m, build);
+        status = average_attach(s, &m, beside, build);
     }
     if (status != OIC_OK) {
         oic_unmap(m.state, AVERAGE_STATE_BYTES);

@@ -4,7 +4,7 @@
    state       24  average_state: all that is kept between steps
    arena       64  scratch of a step; holds nothing between steps
    weights      0  none
-   session         average_session: four pointers and the last refusal
+   session         average_session: pointers and the last refusal
    stack           depends on the compiler: build with one, which CC names, to have the most of every call
                    here; `make stack` prints the frame of every function
 
@@ -106,10 +106,11 @@ OIC_API oic_status average_load(average_session *s, const void *from, size_t byt
 #if OIC_HOSTED
 /* Start a session in memory from the system: the blob is mapped read-only, state and arena are
    address space that costs memory as it is touched.  End it with average_close. */
-OIC_API oic_status average_open_as(average_session *s, const char *path, int threads, uint64_t build);
+OIC_API oic_status average_open_as(average_session *s, const char *path, int threads,
+                                   const average_session *beside, uint64_t build);
 static inline oic_status average_open(average_session *s, const char *path)
 {
-    return average_open_as(s, path, 1, AVERAGE_BUILD_FINGERPRINT);
+    return average_open_as(s, path, 1, NULL, AVERAGE_BUILD_FINGERPRINT);
 }
 
 /* Give back what average_open took. */

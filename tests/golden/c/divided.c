@@ -32,8 +32,10 @@
 /* The layout that the code below and saved states rely on. */
 typedef char divided_state_is_as_planned[sizeof(divided_state) == DIVIDED_STATE_BYTES ? 1 : -1];
 
-/* Check what a session is given, and note it; the state is not touched. */
-static oic_status divided_attach(divided_session *s, const divided_memory *m, uint64_t build)
+/* Check what a session is given, and note it; the state is not touched.  Weights of another session,
+   `beside`, were checked when that was started. */
+static oic_status divided_attach(divided_session *s, const divided_memory *m, const divided_session *beside,
+                                 uint64_t build)
 {
     if (s == NULL) {
         return OIC_ERR_INPUT;
@@ -52,6 +54,7 @@ static oic_status divided_attach(divided_session *s, const divided_memory *m, ui
                              DIVIDED_ALIGN));
     OIC_TRY(oic_check_apart(why, "arena", m->arena, DIVIDED_ARENA_BYTES,
                             m->state, DIVIDED_STATE_BYTES));
+    (void)beside; /* the graph has no constants */
     s->state = m->state;
     s->arena = m->arena;
     s->weights = m->weights;
@@ -60,7 +63,7 @@ static oic_status divided_attach(divided_session *s, const divided_memory *m, ui
 
 oic_status divided_init_as(divided_session *s, const divided_memory *m, uint64_t build)
 {
-    OIC_TRY(divided_attach(s, m, build));
+    OIC_TRY(divided_attach(s, m, NULL, build));
     divided_reset(s);
     return OIC_OK;
 }
@@ -134,7 +137,8 @@ size_t divided_save(const divided_session *s, void *to, size_t capacity)
         !divided_is_whole(s->state)) {
         return 0;
     }
-    return oic_saved_save(&divided_saved_form, s->state, DIVIDED_STATE_BYTES, to, capacity);
+    return oic_saved_save(&divided_saved_form, s->state, DIVIDED_STATE_BYTES, to, capacity,
+                          DIVIDED_SAVED_BYTES);
 }
 
 oic_status divided_load(divided_session *s, const void *from, size_t bytes)
@@ -160,7 +164,8 @@ oic_status divided_load(divided_session *s, const void *from, size_t bytes)
 }
 
 #if OIC_HOSTED
-oic_status divided_open_as(divided_session *s, const char *path, int threads, uint64_t build)
+oic_status divided_open_as(divided_session *s, const char *path, int threads, const divided_session *beside,
+                           uint64_t build)
 {
     divided_memory m = {NULL, DIVIDED_STATE_BYTES, NULL, DIVIDED_ARENA_BYTES, NULL, 0};
     oic_status status = OIC_OK;
@@ -179,7 +184,7 @@ oic_status divided_open_as(divided_session *s, const char *path, int threads, ui
     if (m.state == NULL || m.arena == NULL) {
         status = oic_refuse(&s->refusal, OIC_ERR_MEMORY, 0, NULL, 0, 0);
     } else {
-        status = divided_attach(s, &m, build);
+        status = divided_attach(s, &m, beside, build);
     }
     if (status != OIC_OK) {
         oic_unmap(m.state, DIVIDED_STATE_BYTES);

@@ -4,7 +4,7 @@
    state        8  divided_state: all that is kept between steps
    arena       64  scratch of a step; holds nothing between steps
    weights      0  none
-   session         divided_session: four pointers and the last refusal
+   session         divided_session: pointers and the last refusal
    stack           depends on the compiler: build with one, which CC names, to have the most of every call
                    here; `make stack` prints the frame of every function
 
@@ -108,16 +108,17 @@ OIC_API oic_status divided_load(divided_session *s, const void *from, size_t byt
 /* Start a session in memory from the system: the blob is mapped read-only, state and arena are
    address space that costs memory as it is touched.  End it with divided_close. */
 /* It runs on DIVIDED_THREADS threads, the caller's included, which are its own: `pool` is not to be changed. */
-OIC_API oic_status divided_open_as(divided_session *s, const char *path, int threads, uint64_t build);
+OIC_API oic_status divided_open_as(divided_session *s, const char *path, int threads,
+                                   const divided_session *beside, uint64_t build);
 static inline oic_status divided_open(divided_session *s, const char *path)
 {
-    return divided_open_as(s, path, DIVIDED_THREADS, DIVIDED_BUILD_FINGERPRINT);
+    return divided_open_as(s, path, DIVIDED_THREADS, NULL, DIVIDED_BUILD_FINGERPRINT);
 }
 
 /* The same on fewer: on `threads`, from 1 on.  Results are the same for any number. */
 static inline oic_status divided_open_threads(divided_session *s, const char *path, int threads)
 {
-    return divided_open_as(s, path, threads, DIVIDED_BUILD_FINGERPRINT);
+    return divided_open_as(s, path, threads, NULL, DIVIDED_BUILD_FINGERPRINT);
 }
 
 /* Give back what divided_open took. */

@@ -33,8 +33,10 @@
 /* The layout that the code below and saved states rely on. */
 typedef char residual_state_is_as_planned[sizeof(residual_state) == RESIDUAL_STATE_BYTES ? 1 : -1];
 
-/* Check what a session is given, and note it; the state is not touched. */
-static oic_status residual_attach(residual_session *s, const residual_memory *m, uint64_t build)
+/* Check what a session is given, and note it; the state is not touched.  Weights of another session,
+   `beside`, were checked when that was started. */
+static oic_status residual_attach(residual_session *s, const residual_memory *m,
+                                  const residual_session *beside, uint64_t build)
 {
     if (s == NULL) {
         return OIC_ERR_INPUT;
@@ -54,8 +56,9 @@ static oic_status residual_attach(residual_session *s, const residual_memory *m,
     OIC_TRY(oic_check_apart(why, "arena", m->arena, RESIDUAL_ARENA_BYTES,
                             m->state, RESIDUAL_STATE_BYTES));
     OIC_TRY(oic_check_memory(why, "weights", m->weights, SIZE_MAX, 0, RESIDUAL_ALIGN));
-    if (!oic_image_is_valid(m->weights, m->weights_bytes, RESIDUAL_WEIGHTS_FINGERPRINT,
-                            RESIDUAL_WEIGHTS_BYTES)) {
+    if (beside == NULL && !oic_image_is_valid(m->weights, m->weights_bytes,
+                                              RESIDUAL_WEIGHTS_FINGERPRINT,
+                                              RESIDUAL_WEIGHTS_BYTES)) {
         return oic_refuse(why, OIC_ERR_WEIGHTS, 0, "weights", 0, 0);
     }
     OIC_TRY(oic_check_apart(why, "state", m->state, RESIDUAL_STATE_BYTES,
@@ -70,7 +73,7 @@ static oic_status residual_attach(residual_session *s, const residual_memory *m,
 
 oic_status residual_init_as(residual_session *s, const residual_memory *m, uint64_t build)
 {
-    OIC_TRY(residual_attach(s, m, build));
+    OIC_TRY(residual_attach(s, m, NULL, build));
     residual_reset(s);
     return OIC_OK;
 }
@@ -169,7 +172,8 @@ size_t residual_save(const residual_session *s, void *to, size_t capacity)
         !residual_is_whole(s->state)) {
         return 0;
     }
-    return oic_saved_save(&residual_saved_form, s->state, RESIDUAL_STATE_BYTES, to, capacity);
+    return oic_saved_save(&residual_saved_form, s->state, RESIDUAL_STATE_BYTES, to, capacity,
+                          RESIDUAL_SAVED_BYTES);
 }
 
 oic_status residual_load(residual_session *s, const void *from, size_t bytes)
@@ -195,7 +199,8 @@ oic_status residual_load(residual_session *s, const void *from, size_t bytes)
 }
 
 #if OIC_HOSTED
-oic_status residual_open_as(residual_session *s, const char *path, int threads, uint64_t build)
+oic_status residual_open_as(residual_session *s, const char *path, int threads,
+                            const residual_session *beside, uint64_t build)
 {
     residual_memory m = {NULL, RESIDUAL_STATE_BYTES, NULL, RESIDUAL_ARENA_BYTES, NULL, 0};
     oic_status status = OIC_OK;
@@ -206,11 +211,13 @@ oic_status residual_open_as(residual_session *s, const char *path, int threads, 
     if (build != RESIDUAL_BUILD_FINGERPRINT) {
         return oic_refuse(&s->refusal, OIC_ERR_BUILD, 0, NULL, 0, 0);
     }
-    m.weights = path == NULL ? NULL : oic_map_file(path, &m.weights_bytes);
-    if (m.weights == NULL || m.weights_bytes != RESIDUAL_WEIGHTS_BYTES) {
-        oic_unmap(m.weights, m.weights_bytes);
+    const int maps = beside == NULL && path != NULL;
+    const void *const mapped = maps ? oic_map_file(path, &m.weights_bytes) : NULL;
+    if (beside == NULL && (mapped == NULL || m.weights_bytes != RESIDUAL_WEIGHTS_BYTES)) {
+        oic_unmap(mapped, m.weights_bytes);
         return oic_refuse(&s->refusal, OIC_ERR_WEIGHTS, 0, "weights", 0, 0);
     }
+    m.weights = beside != NULL ? beside->weights : mapped;
     m.state = oic_map_zeros(RESIDUAL_STATE_BYTES);
     m.arena = oic_map_zeros(RESIDUAL_ARENA_BYTES);
     oic_in_large_pages(m.arena, RESIDUAL_ARENA_BYTES);
@@ -218,16 +225,17 @@ oic_status residual_open_as(residual_session *s, const char *path, int threads, 
     if (m.state == NULL || m.arena == NULL) {
         status = oic_refuse(&s->refusal, OIC_ERR_MEMORY, 0, NULL, 0, 0);
     } else {
-        status = residual_attach(s, &m, build);
+        status = residual_attach(s, &m, beside, build);
     }
     if (status != OIC_OK) {
         oic_unmap(m.state, RESIDUAL_STATE_BYTES);
         oic_unmap(m.arena, RESIDUAL_ARENA_BYTES);
-        oic_unmap(m.weights, m.weights_bytes);
+        oic_unmap(mapped, RESIDUAL_WEIGHTS_BYTES);
         s->state = NULL;
         s->arena = NULL;
         s->weights = NULL;
     }
+    s->mapped = status == OIC_OK ? mapped : NULL;
     (void)threads; /* all runs on the caller's */
     return status;
 }
@@ -237,7 +245,7 @@ void residual_close(residual_session *s)
     if (s != NULL) {
         oic_unmap(s->state, RESIDUAL_STATE_BYTES);
         oic_unmap(s->arena, RESIDUAL_ARENA_BYTES);
-        oic_unmap(s->weights, RESIDUAL_WEIGHTS_BYTES);
+        oic_unmap(s->mapped, RESIDUAL_WEIGHTS_BYTES);
         memset(s, 0, sizeof *s);
     }
 }

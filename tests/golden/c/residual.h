@@ -4,7 +4,7 @@
    state        8  residual_state: all that is kept between steps
    arena      320  scratch of a step; holds nothing between steps
    weights    640  residual.weights, read only; any number of sessions share it
-   session         residual_session: four pointers and the last refusal
+   session         residual_session: pointers and the last refusal
    stack           depends on the compiler: build with one, which CC names, to have the most of every call
                    here; `make stack` prints the frame of every function
 
@@ -45,6 +45,7 @@ typedef struct {
     const void *weights;
     oic_pool *pool;
     oic_refusal refusal; /* of the last call that was refused */
+    const void *mapped;  /* weights that are its own to give back */
 } residual_session;
 
 /* Inputs and outputs of every entry: all pointers are given, and aligned to the size of their elements.  What
@@ -106,10 +107,18 @@ OIC_API oic_status residual_load(residual_session *s, const void *from, size_t b
 #if OIC_HOSTED
 /* Start a session in memory from the system: the blob is mapped read-only, state and arena are
    address space that costs memory as it is touched.  End it with residual_close. */
-OIC_API oic_status residual_open_as(residual_session *s, const char *path, int threads, uint64_t build);
+OIC_API oic_status residual_open_as(residual_session *s, const char *path, int threads,
+                                    const residual_session *beside, uint64_t build);
 static inline oic_status residual_open(residual_session *s, const char *path)
 {
-    return residual_open_as(s, path, 1, RESIDUAL_BUILD_FINGERPRINT);
+    return residual_open_as(s, path, 1, NULL, RESIDUAL_BUILD_FINGERPRINT);
+}
+
+/* The same over the weights of another session, which ends after this one: they are neither mapped nor
+   checked again. */
+static inline oic_status residual_open_beside(residual_session *s, const residual_session *beside)
+{
+    return residual_open_as(s, NULL, 1, beside, RESIDUAL_BUILD_FINGERPRINT);
 }
 
 /* Give back what residual_open took. */

@@ -23,8 +23,10 @@
 /* The layout that the code below and saved states rely on. */
 typedef char turns_state_is_as_planned[sizeof(turns_state) == TURNS_STATE_BYTES ? 1 : -1];
 
-/* Check what a session is given, and note it; the state is not touched. */
-static oic_status turns_attach(turns_session *s, const turns_memory *m, uint64_t build)
+/* Check what a session is given, and note it; the state is not touched.  Weights of another session,
+   `beside`, were checked when that was started. */
+static oic_status turns_attach(turns_session *s, const turns_memory *m, const turns_session *beside,
+                               uint64_t build)
 {
     if (s == NULL) {
         return OIC_ERR_INPUT;
@@ -43,6 +45,7 @@ static oic_status turns_attach(turns_session *s, const turns_memory *m, uint64_t
                              TURNS_ALIGN));
     OIC_TRY(oic_check_apart(why, "arena", m->arena, TURNS_ARENA_BYTES,
                             m->state, TURNS_STATE_BYTES));
+    (void)beside; /* the graph has no constants */
     s->state = m->state;
     s->arena = m->arena;
     s->weights = m->weights;
@@ -51,7 +54,7 @@ static oic_status turns_attach(turns_session *s, const turns_memory *m, uint64_t
 
 oic_status turns_init_as(turns_session *s, const turns_memory *m, uint64_t build)
 {
-    OIC_TRY(turns_attach(s, m, build));
+    OIC_TRY(turns_attach(s, m, NULL, build));
     turns_reset(s);
     return OIC_OK;
 }
@@ -189,7 +192,8 @@ size_t turns_save(const turns_session *s, void *to, size_t capacity)
         !turns_is_whole(s->state)) {
         return 0;
     }
-    return oic_saved_save(&turns_saved_form, s->state, TURNS_STATE_BYTES, to, capacity);
+    return oic_saved_save(&turns_saved_form, s->state, TURNS_STATE_BYTES, to, capacity,
+                          TURNS_SAVED_BYTES);
 }
 
 oic_status turns_load(turns_session *s, const void *from, size_t bytes)
@@ -215,7 +219,8 @@ oic_status turns_load(turns_session *s, const void *from, size_t bytes)
 }
 
 #if OIC_HOSTED
-oic_status turns_open_as(turns_session *s, const char *path, int threads, uint64_t build)
+oic_status turns_open_as(turns_session *s, const char *path, int threads, const turns_session *beside,
+                         uint64_t build)
 {
     turns_memory m = {NULL, TURNS_STATE_BYTES, NULL, TURNS_ARENA_BYTES, NULL, 0};
     oic_status status = OIC_OK;
@@ -234,7 +239,7 @@ oic_status turns_open_as(turns_session *s, const char *path, int threads, uint64
     if (m.state == NULL || m.arena == NULL) {
         status = oic_refuse(&s->refusal, OIC_ERR_MEMORY, 0, NULL, 0, 0);
     } else {
-        status = turns_attach(s, &m, build);
+        status = turns_attach(s, &m, beside, build);
     }
     if (status != OIC_OK) {
         oic_unmap(m.state, TURNS_STATE_BYTES);

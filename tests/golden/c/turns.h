@@ -4,7 +4,7 @@
    state       16  turns_state: all that is kept between steps
    arena       64  scratch of a step; holds nothing between steps
    weights      0  none
-   session         turns_session: four pointers and the last refusal
+   session         turns_session: pointers and the last refusal
    stack           depends on the compiler: build with one, which CC names, to have the most of every call
                    here; `make stack` prints the frame of every function
 
@@ -118,10 +118,11 @@ OIC_API oic_status turns_load(turns_session *s, const void *from, size_t bytes);
 #if OIC_HOSTED
 /* Start a session in memory from the system: the blob is mapped read-only, state and arena are
    address space that costs memory as it is touched.  End it with turns_close. */
-OIC_API oic_status turns_open_as(turns_session *s, const char *path, int threads, uint64_t build);
+OIC_API oic_status turns_open_as(turns_session *s, const char *path, int threads, const turns_session *beside,
+                                 uint64_t build);
 static inline oic_status turns_open(turns_session *s, const char *path)
 {
-    return turns_open_as(s, path, 1, TURNS_BUILD_FINGERPRINT);
+    return turns_open_as(s, path, 1, NULL, TURNS_BUILD_FINGERPRINT);
 }
 
 /* Give back what turns_open took. */

@@ -31,8 +31,10 @@
 /* The layout that the code below and saved states rely on. */
 typedef char window_state_is_as_planned[sizeof(window_state) == WINDOW_STATE_BYTES ? 1 : -1];
 
-/* Check what a session is given, and note it; the state is not touched. */
-static oic_status window_attach(window_session *s, const window_memory *m, uint64_t build)
+/* Check what a session is given, and note it; the state is not touched.  Weights of another session,
+   `beside`, were checked when that was started. */
+static oic_status window_attach(window_session *s, const window_memory *m, const window_session *beside,
+                                uint64_t build)
 {
     if (s == NULL) {
         return OIC_ERR_INPUT;
@@ -51,6 +53,7 @@ static oic_status window_attach(window_session *s, const window_memory *m, uint6
                              WINDOW_ALIGN));
     OIC_TRY(oic_check_apart(why, "arena", m->arena, WINDOW_ARENA_BYTES,
                             m->state, WINDOW_STATE_BYTES));
+    (void)beside; /* the graph has no constants */
     s->state = m->state;
     s->arena = m->arena;
     s->weights = m->weights;
@@ -71,7 +74,7 @@ static int window_counts_hold(const window_state *state)
 
 oic_status window_init_as(window_session *s, const window_memory *m, uint64_t build)
 {
-    OIC_TRY(window_attach(s, m, build));
+    OIC_TRY(window_attach(s, m, NULL, build));
     window_reset(s);
     return OIC_OK;
 }
@@ -187,7 +190,8 @@ size_t window_save(const window_session *s, void *to, size_t capacity)
         !window_is_whole(s->state)) {
         return 0;
     }
-    return oic_saved_save(&window_saved_form, s->state, WINDOW_STATE_BYTES, to, capacity);
+    return oic_saved_save(&window_saved_form, s->state, WINDOW_STATE_BYTES, to, capacity,
+                          WINDOW_SAVED_BYTES);
 }
 
 oic_status window_load(window_session *s, const void *from, size_t bytes)
@@ -238,7 +242,8 @@ oic_status window_truncate(window_session *s, int64_t n)
 }
 
 #if OIC_HOSTED
-oic_status window_open_as(window_session *s, const char *path, int threads, uint64_t build)
+oic_status window_open_as(window_session *s, const char *path, int threads, const window_session *beside,
+                          uint64_t build)
 {
     window_memory m = {NULL, WINDOW_STATE_BYTES, NULL, WINDOW_ARENA_BYTES, NULL, 0};
     oic_status status = OIC_OK;
@@ -257,7 +262,7 @@ oic_status window_open_as(window_session *s, const char *path, int threads, uint
     if (m.state == NULL || m.arena == NULL) {
         status = oic_refuse(&s->refusal, OIC_ERR_MEMORY, 0, NULL, 0, 0);
     } else {
-        status = window_attach(s, &m, build);
+        status = window_attach(s, &m, beside, build);
     }
     if (status != OIC_OK) {
         oic_unmap(m.state, WINDOW_STATE_BYTES);

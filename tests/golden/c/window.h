@@ -4,7 +4,7 @@
    state      120  window_state: all that is kept between steps
    arena       64  scratch of a step; holds nothing between steps
    weights      0  none
-   session         window_session: four pointers and the last refusal
+   session         window_session: pointers and the last refusal
    stack           depends on the compiler: build with one, which CC names, to have the most of every call
                    here; `make stack` prints the frame of every function
 
@@ -114,10 +114,11 @@ OIC_API oic_status window_truncate(window_session *s, int64_t n);
 #if OIC_HOSTED
 /* Start a session in memory from the system: the blob is mapped read-only, state and arena are
    address space that costs memory as it is touched.  End it with window_close. */
-OIC_API oic_status window_open_as(window_session *s, const char *path, int threads, uint64_t build);
+OIC_API oic_status window_open_as(window_session *s, const char *path, int threads,
+                                  const window_session *beside, uint64_t build);
 static inline oic_status window_open(window_session *s, const char *path)
 {
-    return window_open_as(s, path, 1, WINDOW_BUILD_FINGERPRINT);
+    return window_open_as(s, path, 1, NULL, WINDOW_BUILD_FINGERPRINT);
 }
 
 /* Give back what window_open took. */
