@@ -227,14 +227,21 @@ static inline const float *oic_widen_f16(const oic_f16 *restrict p, ptrdiff_t n,
 {
     ptrdiff_t i = 0;
 #if defined(__F16C__) && defined(__GNUC__) /* without immintrin.h, which takes longer to compile than most programs */
-    typedef short halves __attribute__((vector_size(16)));
     typedef float floats __attribute__((vector_size(32)));
+#if defined(__clang__) /* whose newest, since 22, have no function for it */
+    typedef __fp16 halves __attribute__((vector_size(16)));
+#define OIC_WIDER(h) __builtin_convertvector(h, floats)
+#else
+    typedef short halves __attribute__((vector_size(16)));
+#define OIC_WIDER(h) __builtin_ia32_vcvtph2ps256(h)
+#endif
     for (; i + 8 <= n; i += 8) {
         halves some;
         memcpy(&some, p + i, sizeof some);
-        const floats wide = __builtin_ia32_vcvtph2ps256(some);
+        const floats wide = OIC_WIDER(some);
         memcpy(to + i, &wide, sizeof wide);
     }
+#undef OIC_WIDER
 #endif
     for (; i < n; ++i) {
         to[i] = oic_f16_to_f32(p[i]);

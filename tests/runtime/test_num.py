@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from oic import dtypes
 from oic.dtypes import Array, DType, pack, unpack
+from processor import AVX2
 from runtime.native import Toolchain
 from runtime.values import random, special
 
@@ -156,3 +158,24 @@ def test_a_ternary_zero_is_stored_as_minus_one(library: ctypes.CDLL) -> None:
     stored = np.zeros(1, np.uint8)
     _store(library, stored, np.array([0, 1, -1], np.int8), dtypes.t1)
     assert _load(library, stored, dtypes.t1, 3).tolist() == [-1, 1, -1]
+
+
+WIDENED = """
+#include "num.h"
+void widened(const oic_f16 *p, float *v);
+void widened(const oic_f16 *p, float *v) { (void)oic_widen_f16(p, 65536 - 3, v); }
+"""
+
+
+@pytest.mark.parametrize("compiler", ("gcc", "clang"))
+@pytest.mark.parametrize("level", ("-O0", "-O2"))
+def test_halves_are_widened_exactly(compiler: str, level: str, tmp_path: Path) -> None:
+    """With the instruction of the machine; in clang without the function that its newest do not have."""
+    newest = ("-D__builtin_ia32_vcvtph2ps256=gone", "-Werror") if compiler == "clang" else ()
+    made = Toolchain(compiler, compiler, (level, "-march=x86-64-v3", *newest), AVX2)
+    if made.missing:
+        pytest.skip(made.missing)
+    every, found = np.arange(65536, dtype=np.uint16), np.zeros(65536, np.float32)
+    made.library(WIDENED, tmp_path, "widened").widened(_pointer(every), _pointer(found))
+    wide = every.view(np.float16).astype(np.float32)[:-3]
+    assert np.array_equal(found[:-3], wide, equal_nan=True) and not found[-3:].any()
