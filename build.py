@@ -23,6 +23,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -62,7 +63,11 @@ def last_lines(text: str, count: int) -> str:
 
 def check_c_compiler() -> None:
     """Compiles a trivial shared library, as oic will, with $CC or else the first of cc, gcc, clang that can."""
-    named = os.environ.get("CC", "").split()
+    try:
+        named = shlex.split(os.environ.get("CC", ""))
+    except ValueError as failure:
+        raise Stop("CC=%s is no part of a command: %s" % (os.environ["CC"], failure),
+                   "quote it as for a shell") from None
     tried = []
     with tempfile.TemporaryDirectory() as folder:
         source, library = Path(folder, "trivial.c"), Path(folder, "trivial.so")
@@ -118,7 +123,7 @@ def prepare() -> None:
     # A moved checkout or another Python needs a new environment; other requirements, only a new install.
     identity = "%s, %s, %s\n" % (platform.python_version(), sys.base_prefix, ROOT)
     wanted = identity + requirements()
-    found = STAMP.read_text() if STAMP.exists() and PYTHON.exists() else ""
+    found = STAMP.read_text(encoding="utf-8") if STAMP.exists() and PYTHON.exists() else ""
     if found == wanted:
         say("environment: %s (up to date)" % VENV)
         return
@@ -127,7 +132,7 @@ def prepare() -> None:
     else:
         make_environment()
     install()
-    STAMP.write_text(wanted)
+    STAMP.write_text(wanted, encoding="utf-8")
 
 
 def requirements() -> str:

@@ -18,6 +18,8 @@ from types import ModuleType
 
 import pytest
 
+from oic.toolchain.compiler import find_compiler
+
 ROOT = Path(__file__).parent.parent
 BUILD = ROOT / "build.py"
 SHIPPED = ("templates", "runtime_c", "docs")
@@ -75,6 +77,31 @@ def test_no_c_compiler(tmp_path: Path) -> None:
 
 def test_c_compiler_of_CC_is_missing(tmp_path: Path) -> None:
     refused(run(tmp_path, CC="no-such-cc -m32"), "in CC=no-such-cc -m32", "CC=")
+
+
+def test_words_of_CC_are_those_of_a_shell(build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `oic` reads them: a path may have spaces."""
+    compiler = tmp_path / "my cc"
+    compiler.write_text(f"#!/bin/sh\nexec {find_compiler()[0]} \"$@\"\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", f"'{compiler}' -O1")
+    build.check_c_compiler()
+    refused(run(tmp_path, CC=f"'{compiler}"), "is no part of a command", "quote it")
+
+
+def test_the_folder_may_have_any_letters(build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where texts are of another encoding by default."""
+    monkeypatch.setattr(build, "ROOT", tmp_path / "проект ü")
+    build.ROOT.mkdir()
+    shutil.copy(ROOT / "pyproject.toml", build.ROOT)
+    monkeypatch.setattr(build, "STAMP", tmp_path / "stamp")
+    monkeypatch.setattr(build, "PYTHON", BUILD)
+    for name in ("check_c_compiler", "make_environment", "install"):
+        monkeypatch.setattr(build, name, lambda: None)
+    monkeypatch.setattr("io.text_encoding", lambda encoding, *_: encoding or "ascii")
+    build.prepare()
+    build.prepare()
+    assert "проект ü" in build.STAMP.read_text(encoding="utf-8")
 
 
 def test_c_compiler_that_cannot_compile(tmp_path: Path) -> None:
