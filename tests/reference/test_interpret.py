@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from typing import Any
 
 import ml_dtypes
@@ -12,6 +13,7 @@ import oic.operators  # noqa: F401  (registers the ops)
 from oic.diagnostics import StepError
 from oic.ir.text import parse_module
 from oic.reference.interpret import Machine
+from oic.reference.state_storage import LARGE, zeros
 
 
 def machine(body: str, **weights: Any) -> Machine:
@@ -423,3 +425,12 @@ def test_memory_outside_its_space_is_an_error() -> None:
     for text in (packed, whole):
         with pytest.raises((IndexError, TypeError, ValueError)):
             Machine(parse_module(text, {"w": W})).step("entry", given)
+
+
+def test_large_memory_comes_from_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of Windows, which has one kind and no name for it."""
+    for name in ("", "MAP_PRIVATE", "MAP_ANONYMOUS"):
+        monkeypatch.delattr(mmap, name, raising=False)
+        memory = zeros(LARGE)
+        memory[-1] = 1
+        assert memory.nbytes == LARGE and not memory[:-1].any()

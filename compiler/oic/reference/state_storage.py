@@ -49,9 +49,10 @@ def zeros(nbytes: int) -> Array:
         return np.zeros(nbytes, np.uint8)
     # Python names the flag from 3.13 on.
     lazily = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | lazily
+    private = hasattr(mmap, "MAP_PRIVATE")  # else Windows, whose only kind it is
+    kind = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | lazily} if private else {}
     try:
-        return np.frombuffer(mmap.mmap(-1, nbytes, flags=flags), np.uint8)
+        return np.frombuffer(mmap.mmap(-1, nbytes, **kind), np.uint8)
     except (OSError, MemoryError, OverflowError):
         raise StepError("OIC_ERR_MEMORY", f"the system does not give {nbytes:,} bytes of memory") from None
 
