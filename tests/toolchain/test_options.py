@@ -336,6 +336,57 @@ def test_the_class_is_that_of_the_machine_unless_it_is_chosen(tmp_path: Path) ->
     assert [d.slug for d in refused.value.diagnostics] == ["unknown-numerics"]
 
 
+@pytest.mark.parametrize("knows", ("-march=native", "-mcpu=native", ""))
+def test_a_compiler_is_asked_for_this_machine_as_it_knows_it(
+    knows: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """clang of Apple before 15 has `-mcpu=native`, gcc of RISC-V before 14 neither."""
+    compiler = tmp_path / "cc"
+    refused = "|".join({"-march=native", "-mcpu=native"} - {knows})
+    compiler.write_text(f"""#!/bin/sh
+for word in "$@"; do case "$word" in {refused}) echo "error: no $word" >&2; exit 1;; esac; done
+set -- $(echo " $* " | sed 's/ -mcpu=native / /')
+exec {" ".join(find_compiler())} "$@"
+""")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    made = oic.Synthesizer(oic.parse(GRAPH), name="g")
+    assert made.spec.target.flags == ((knows,) if knows else ())
+    with made.build(tmp_path / "g").make_executor() as executor:
+        assert executor.step(x=np.zeros(2, np.float32))["y"].tolist() == [0, 0]
+    assert (" -m" in (tmp_path / "g" / "Makefile").read_text().partition("CFLAGS ?= -O3")[2].partition("\n")[0]) == bool(knows)
+
+
+def test_code_of_another_machine_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it cannot be loaded: Windows, which has no `mmap` to open a session with, and another processor."""
+    for compiler in ("x86_64-w64-mingw32-gcc", "aarch64-linux-gnu-gcc"):
+        if shutil.which(compiler) is None:
+            pytest.skip(f"{compiler} is not installed")
+        monkeypatch.setenv("CC", compiler)
+        with pytest.raises(OicError) as caught:
+            oic.Synthesizer(oic.parse(GRAPH), name="g", threads=2).build(tmp_path / "g")
+        found = caught.value.diagnostics[0]
+        machine = compiler.removesuffix("-gcc")
+        assert found.slug == "load-failed" and f"for {machine} compiled it" in str(found.hint), found
+
+
+def test_tables_without_a_bound_are_for_large_address_spaces(tmp_path: Path) -> None:
+    """C that was written for any machine says so on one of 32 bits."""
+    compiler = "arm-linux-gnueabihf-gcc"
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    graph = oic.parse("""
+    dynamic { x: f32[1, 2]; }
+    persistent { n: i32; K(t): f32[2] @table; }
+    block entry { cache.write x >> K[n..n + 1]; cache.increment n; return; }
+    """, "log")  # fmt: skip
+    for capacity, said in (({}, "nothing bounds some tables"), ({"K.t": 64}, "")):
+        oic.Synthesizer(graph, target="portable", capacity=capacity).emit(tmp_path)
+        call = [compiler, *STANDARD, "-fsyntax-only", str(tmp_path / "log.c")]
+        done = subprocess.run(call, capture_output=True, text=True, check=False)
+        assert (done.returncode == 0, said in done.stderr) == (not said, True), done.stderr
+
+
 def test_a_multiply_add_of_our_own_is_one_for_both_types(tmp_path: Path) -> None:
     call = [*find_compiler(), *STANDARD, "-fsyntax-only", "-DOIC_FMA_F32=mine", str(linear("one", "fused", tmp_path))]
     done = subprocess.run(call, capture_output=True, text=True, check=False)

@@ -241,9 +241,10 @@ def _stacks(files: Files, usage: str, assembly: str) -> tuple[stack.StackUse, ..
     return tuple(replace(s, function=n) for n, s in zip(names, found))
 
 
-def _hint() -> str | None:
+def _hint() -> str:
     flags = os.environ.get("OIC_CFLAGS")
-    return f"it was compiled with OIC_CFLAGS={flags}" if flags else None
+    made = f"{described(tuple(find_compiler()))} compiled it{f' with OIC_CFLAGS={flags}' if flags else ''}"
+    return f"{made}; `oic build --no-compile` writes the C alone"
 
 
 def _chosen(this: _Compilation) -> str:
@@ -268,7 +269,7 @@ def load(files: Files, path: Path, shown: Path) -> Library:
     """Load a library by the declarations of its own header; `shown` is the folder to name where that fails.
 
     Systems know libraries by path, and give an old one where another was loaded from the same; so the
-    path is a link that no other library had.
+    path is a link, or a copy, that no other library had.
     """
     import cffi
 
@@ -276,7 +277,10 @@ def load(files: Files, path: Path, shown: Path) -> Library:
     ffi.cdef(_declarations(files))
     with scratch_folder() as folder:
         link = folder / path.name
-        link.symlink_to(path.resolve())
+        try:
+            link.symlink_to(path.resolve())
+        except (OSError, NotImplementedError):  # the file system, or Windows, has no links
+            shutil.copy2(path, link)
         try:
             lib = ffi.dlopen(str(link))
             getattr(lib, f"{files.name}_open_as")  # not there where OIC_CFLAGS say -DOIC_HOSTED=0, or hide it

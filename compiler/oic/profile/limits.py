@@ -12,9 +12,10 @@ from typing import Any
 from oic.diagnostics import fail
 from oic.toolchain.compiler import compile_c, find_compiler
 from oic.toolchain.folders import scratch_folder
+from oic.toolchain.target import target
 
 SOURCE = Path(__file__).with_name("limits.c")
-FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=fast", "-fPIC", "-shared", "-pthread")
+FLAGS = ("-std=gnu11", "-O3", "-ffp-contract=fast", "-fPIC", "-shared", "-pthread")
 REGION = 256 << 20  # bytes: more than caches hold
 STRETCHES = (1, 4, 8, 16)  # of memory that are read side by side
 UNITS = {"f32": 1, "int8": 2, "bf16": 3}  # numbers of `peak` in limits.c
@@ -43,7 +44,7 @@ class Prober:
         """Raises OicError: as `compile_c`, or `out-of-memory`."""
         with scratch_folder() as folder:
             library = folder / "liblimits.so"
-            compile_c([*find_compiler(), *FLAGS, "-o", str(library), str(SOURCE)])
+            compile_c([*find_compiler(), *FLAGS, *target("host").flags, "-o", str(library), str(SOURCE)])
             self._lib = ctypes.CDLL(str(library))
         for name, takes, gives in SIGNATURES:
             function = getattr(self._lib, name)

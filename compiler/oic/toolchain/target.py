@@ -54,9 +54,9 @@ def target(name: str, numerics: str | None = None, dispatch: str = "") -> Target
     if numerics is not None and numerics not in targets.NUMERICS:
         message = f"numerics are {listed(targets.NUMERICS, 'or')}, not '{numerics}'"
         raise fail("unknown-numerics", message, hint=did_you_mean(numerics, targets.NUMERICS))
-    found = targets.TARGETS[name]
+    found = _known_here(targets.TARGETS[name])
     found = found.seen(_macros(found)) if not dispatch else _dispatched(found, numerics, dispatch)
-    native = numerics == targets.NATIVE and "-march=native" in found.flags  # of this very machine
+    native = numerics == targets.NATIVE and "-march=native" in targets.TARGETS[name].flags  # of this very machine
     if native and found.features and "bf16" not in found.features:
         raise fail(
             "native-numerics",
@@ -65,6 +65,14 @@ def target(name: str, numerics: str | None = None, dispatch: str = "") -> Target
             "(-mavx512bf16, -march=armv8.6-a) when the C is compiled",
         )
     return found if numerics is None else replace(found, numerics=numerics)
+
+
+def _known_here(found: Target) -> Target:
+    """The target with the flag by which its compiler knows this machine: some have `-mcpu=native` alone, or none."""
+    for flags in (found.flags, ("-mcpu=native",), ()) if "-march=native" in found.flags else ():
+        if _macros(replace(found, flags=flags)):
+            return replace(found, flags=flags)
+    return found
 
 
 def _dispatched(found: Target, numerics: str | None, dispatch: str) -> Target:
