@@ -197,22 +197,35 @@ def test_the_classes_differ(together: Callable[..., Examples]) -> None:
     assert [name for name in EXAMPLES if one[name] == other[name]] == ["everything"]
 
 
+OTHERS = {
+    "AArch64": ("aarch64-linux-gnu", "", "qemu-aarch64"),
+    "Windows": ("x86_64-w64-mingw32", "-march=x86-64-v3", "wine64"),
+}
+"""Machines that are emulated: beginnings of names of their tools, flags, emulator."""
+
+
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("numerics", (FUSED, SEPARATE))
-def test_another_processor_gives_the_same_bits(
-    numerics: str, level: str, together: Callable[..., Examples], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """AArch64, emulated: registers of NEON, and a compiler that would fuse if it might."""
-    compiler, emulator = "aarch64-linux-gnu-gcc", "qemu-aarch64"
+@pytest.mark.parametrize("machine", OTHERS)
+def test_another_machine_gives_the_same_bits(
+    machine: str, numerics: str, level: str, together: Callable[..., Examples], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Registers of NEON, and a compiler that would fuse if it might; `long` of 32 bits, and stacks aligned to 16 bytes."""
+    tools, flags, emulator = OTHERS[machine]
+    compiler = f"{tools}-gcc"
     if not (shutil.which(compiler) and shutil.which(emulator)):
         pytest.skip(f"no {compiler} and {emulator}")
+    if machine == "Windows" and not set(AVX2) <= features():
+        pytest.skip("no AVX2 on this machine")
     examples = together(numerics, bounded=True)
     programs = [made.program for made in examples.made.values()]
     expected = examples.expected
-    monkeypatch.setenv("CC", f"{compiler} -static")
+    monkeypatch.setenv("CC", f"{compiler} {flags} -static")
     path = build_sanitized(programs, tmp_path, (level,), numerics=numerics)
+    path = path if path.exists() else path.with_suffix(".exe")
     ours = "|".join(("oic_", *(files.name for files in examples.files.values())))
-    assert bool(instructions.fused(path, ours, "aarch64-linux-gnu-objdump")) == (numerics == FUSED)
+    assert bool(instructions.fused(path, ours, f"{tools}-objdump")) == (numerics == FUSED)
     script = tmp_path / "emulated"
     script.write_text(f'#!/bin/sh\nexec {emulator} {path} "$@"\n')
     script.chmod(0o755)

@@ -49,6 +49,9 @@ _COMMON = """\
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(_WIN32)
+#include <malloc.h>
+#endif
 
 #if defined(__SANITIZE_ADDRESS__)
 #define ADDRESSES 1
@@ -111,10 +114,18 @@ static inline void harmed(const char *what, size_t at)
 /* Memory of exactly so many bytes, noise, with a margin on both sides. */
 static inline void *filled(size_t bytes)
 {
+    const size_t whole_bytes = bytes + 2 * MARGIN + (bytes == 0);
     void *found = NULL;
-    if (posix_memalign(&found, 64, bytes + 2 * MARGIN + (bytes == 0)) != 0) {
+#if defined(_WIN32)
+    found = _aligned_malloc(whole_bytes, 64);
+    if (found == NULL) {
         exit(3);
     }
+#else
+    if (posix_memalign(&found, 64, whole_bytes) != 0) {
+        exit(3);
+    }
+#endif
     uint8_t *const whole = found;
     for (size_t i = 0; i < MARGIN; ++i) {
         whole[i] = mark(i);
@@ -140,7 +151,11 @@ static inline void intact(const void *memory, size_t bytes, const char *what)
 
 static inline void drop(void *memory)
 {
+#if defined(_WIN32)
+    _aligned_free((uint8_t *)memory - MARGIN);
+#else
     free((uint8_t *)memory - MARGIN);
+#endif
 }
 
 /* Zones are marked before a step, and seen to be untouched after it; with the sanitizer reads are, too. */
@@ -212,7 +227,21 @@ def build_sanitized(
 def _main(count: int) -> str:
     calls = "".join(f"    if (argc > 1 && atoi(argv[1]) == {i}) {{\n        run{i}();\n    }}\n" for i in range(count))
     declared = "".join(f"void run{i}(void);\n" for i in range(count))
-    return f"#include <stdlib.h>\n{declared}int main(int argc, char **argv)\n{{\n{calls}    return 0;\n}}\n"
+    return f"""\
+#include <stdlib.h>
+#if defined(_WIN32)
+#include <fcntl.h>
+#include <io.h>
+#endif
+{declared}int main(int argc, char **argv)
+{{
+#if defined(_WIN32) /* else a byte 10 becomes two */
+    _setmode(0, _O_BINARY);
+    _setmode(1, _O_BINARY);
+#endif
+{calls}    return 0;
+}}
+"""
 
 
 def _glue(number: int, module: Module, files: Files) -> str:
