@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,16 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "embedding_multiplier": 3.0, "attention_multiplier": 0.3, "residual_multiplier": 0.4, "logits_scaling": 2.0,
     },
     "phi": {},
+    "phi3": {
+        "sliding_window": 6, "original_max_position_embeddings": 16, "max_position_embeddings": 32, "head_dim": 8,
+        "partial_rotary_factor": 0.75, "rope_scaling": {
+            "type": "longrope", "short_factor": [1.0, 1.25, 1.5], "long_factor": [1.5, 2.0, 4.0],
+        },
+    },
+    "olmo": {"clip_qkv": 0.5},
+    "cohere2": {"sliding_window": 5, "sliding_window_pattern": 2},
+    "glm4": {"head_dim": 8},
+    "hunyuan_v1_dense": {"rope_scaling": {"type": "dynamic", "factor": 1.0, "alpha": 50.0}},
     "opt": {"ffn_dim": 20},
     "mamba": {"state_size": 3, "conv_kernel": 4, "time_step_rank": 2},
     "falcon_mamba": {"state_size": 3, "conv_kernel": 4, "time_step_rank": 2, "tie_word_embeddings": False},
@@ -50,7 +61,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
 
 def checkpoint(folder: Path, family: str, seed: int = 0, **settings: Any) -> Path:
     """Write `config.json` and `model.safetensors` of a small model of a family, with random weights."""
-    config = {"model_type": family, **(GPT2 if family == "gpt2" else SMALL), **FAMILIES[family], **settings}
+    config = {"model_type": family, **(GPT2 if family == "gpt2" else SMALL), **FAMILIES.get(family, {}), **settings}
     rng = np.random.default_rng(seed)
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(config))
@@ -161,12 +172,21 @@ def llama(config: dict[str, Any]) -> Shapes:
         "self_attn.q_proj": (heads * size, width), "self_attn.k_proj": (kv * size, width),
         "self_attn.v_proj": (kv * size, width), "self_attn.o_proj": (width, heads * size),
     }  # fmt: skip
-    plain = family == "starcoder2"
-    network = {"c_fc": inner, "c_proj": width} if plain else {"gate_proj": inner, "up_proj": inner, "down_proj": width}
+    plain = family in ("starcoder2", "nemotron", "jais2")
+    network = {"gate_proj": inner, "up_proj": inner, "down_proj": width}
+    if plain:
+        network = {"c_fc": inner, "c_proj": width} if family == "starcoder2" else {"up_proj": inner, "down_proj": width}
     matrices |= {f"mlp.{n}": (rows, width + inner - rows) for n, rows in network.items()}
-    biased = {"qwen2": list(matrices)[:3], "starcoder2": list(matrices)}.get(family, [])
-    layer = {f"{n}.weight": s for n, s in matrices.items()} | {f"{n}.bias": matrices[n][:1] for n in biased}
-    norms = ["post_attention_layernorm"] + ["input_layernorm"] * (family != "olmo2")
+    few = 3 if family in ("qwen2", "seed_oss", "glm", "glm4") else len(matrices) * (family in ("starcoder2", "jais2"))
+    layer = {f"{n}.weight": s for n, s in matrices.items()} | {f"{n}.bias": matrices[n][:1] for n in list(matrices)[:few]}
+    if family == "phi3":
+        layer = {n: s for n, s in layer.items() if not re.search("[qkv]_proj", n)}
+        layer["self_attn.qkv_proj.weight"] = ((heads + 2 * kv) * size, width)
+    if family in ("phi3", "glm", "glm4"):
+        layer = {n: s for n, s in layer.items() if not re.search("(gate|up)_proj", n)}
+        layer["mlp.gate_up_proj.weight"] = (2 * inner, width)
+    norms = ["post_attention_layernorm"] * ("cohere" not in family) + ["input_layernorm"] * (family != "olmo2")
+    norms += ["post_self_attn_layernorm", "post_mlp_layernorm"] * (family == "glm4")
     if family in ("gemma2", "gemma3_text", "olmo2"):
         norms += ["post_feedforward_layernorm"] + ["pre_feedforward_layernorm"] * (family != "olmo2")
     ends = ("weight", "bias") if plain else ("weight",)
@@ -175,8 +195,13 @@ def llama(config: dict[str, Any]) -> Shapes:
         layer |= {f"self_attn.{n}_norm.weight": (size,) for n in "qk"}
     if family == "olmo2":
         layer |= {"self_attn.q_norm.weight": (heads * size,), "self_attn.k_norm.weight": (kv * size,)}
+    if family == "hunyuan_v1_dense":
+        layer |= {f"self_attn.{n}_layernorm.weight": (size,) for n in ("query", "key")}
+    if config.get("use_qk_norm"):
+        layer |= {"self_attn.q_norm.weight": (heads, size), "self_attn.k_norm.weight": (kv, size)}
     whole: Shapes = {"model.embed_tokens.weight": (config["vocab_size"], width)}
     whole |= {f"model.norm.{end}": (width,) for end in ends}
-    if family not in ("gemma", "gemma2", "gemma3_text", "smollm3", "starcoder2"):
+    if family not in ("gemma", "gemma2", "gemma3_text", "smollm3", "starcoder2", "cohere", "cohere2"):
         whole["lm_head.weight"] = (config["vocab_size"], width)
-    return whole | {f"model.layers.{i}.{n}": s for i in range(config["num_hidden_layers"]) for n, s in layer.items()}
+    whole |= {f"model.layers.{i}.{n}": s for i in range(config["num_hidden_layers"]) for n, s in layer.items()}
+    return {n: s for n, s in whole.items() if family != "olmo" or "norm" not in n}

@@ -16,9 +16,9 @@ from oic.importers import import_checkpoint
 pytestmark = pytest.mark.xdist_group("batch-importers")
 
 VOCAB, ROOM, BATCH = 24, 16, 3
-FAMILIES = ("gpt_neox", "gemma2", "olmo2", "opt")
+FAMILIES = ("gpt_neox", "gemma2", "olmo2", "opt", "phi3", "hunyuan_v1_dense")
 """Heads beside each other, partial rotary positions; windows, caps, two kinds of layers; norms of q and k; positions from
-a row on."""
+a row on; turned elements that are stronger; norms behind rotary positions."""
 
 
 class Pair:

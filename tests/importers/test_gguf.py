@@ -203,7 +203,26 @@ CONVERTED: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         "layer_types": [f"{reach}_attention" for reach in ("sliding", "sliding", "sliding", "full", "sliding")],
     }, {"attention.sliding_window": 4}),
     "smollm3": ("smollm3", {"num_hidden_layers": 5, "no_rope_layers": None}, {"rope.freq_base": 2e6}),
+    "phi3": ("phi3", {}, {
+        "attention.sliding_window": 6, "rope.dimension_count": 6, "attention.key_length": 8, "attention.value_length": 8,
+        "rope.scaling.original_context_length": 16, "rope.scaling.attn_factor": 1.25**0.5,
+    }),
+    "glm": ("chatglm", {"head_dim": 4}, {"rope.dimension_count": 2}),
+    "glm4": ("glm4", {}, {"rope.dimension_count": 4, "attention.key_length": 8, "attention.value_length": 8}),
+    "cohere": ("command-r", {"use_qk_norm": True, "logit_scale": 0.5}, {"logit_scale": 0.5, "rope.freq_base": 5e5}),
+    "cohere2": ("cohere2", {"sliding_window_pattern": 4, "num_hidden_layers": 5}, {
+        "attention.sliding_window": 5, "logit_scale": 0.0625,
+    }),
+    "olmo": ("olmo", {}, {"attention.clamp_kqv": 0.5}),
+    "nemotron": ("nemotron", {}, {"rope.dimension_count": 2}),
+    "jais2": ("jais2", {}, {}),
+    "seed_oss": ("seed_oss", {"head_dim": 4}, {}),
+    "hunyuan_v1_dense": ("hunyuan-dense", {}, {"rope.scaling.type": "none", "rope.freq_base": 1e4 * 50.0**2}),
 }  # fmt: skip
+
+
+TURNED = ("smollm3", "olmo")
+"""Architectures in whose files rows of q and k are in the order of adjacent pairs."""
 
 
 def converted(tensors: Tensors, arch: str, config: dict[str, Any]) -> Tensors:
@@ -214,9 +233,11 @@ def converted(tensors: Tensors, arch: str, config: dict[str, Any]) -> Tensors:
     for name, array in tensors.items():
         if ".query_key_value." in name:  # q, k and v of a head beside each other: all of q, of k, of v
             array = array.reshape(heads, 3, array.shape[0] // heads // 3, -1).swapaxes(0, 1).reshape(array.shape)
-        if arch == "smollm3" and (".q_proj." in name or ".k_proj." in name):  # halves of a head: adjacent pairs
+        if arch in TURNED and (".q_proj." in name or ".k_proj." in name):  # halves of a head: adjacent pairs
             own = heads if ".q_proj." in name else config["num_key_value_heads"]
             array = array.reshape(own, 2, array.shape[0] // own // 2, -1).swapaxes(1, 2).reshape(array.shape)
+        if arch == "nemotron" and name.endswith("norm.weight"):
+            array = array + np.float32(1)
         place = names.get_name(name, try_suffixes=(".weight", ".bias"))
         assert place is not None, name
         found[place] = array
@@ -239,12 +260,15 @@ def test_a_converted_checkpoint_is_the_model_of_its_folder(family: str, tmp_path
         keys["attention.head_count_kv"] = config["num_key_value_heads"]
     wanted = import_checkpoint(source, tmp_path / "wanted")
     eps = next(float(v) for v in re.findall(r"eps=([0-9.e-]+)", wanted.graph.read_text()))
-    kind = "rms_" if arch in ("olmo2", "smollm3") else ""
+    kind = "rms_" if "rms_norm" in wanted.graph.read_text() else ""
+    if family == "phi3":
+        tensors |= {f"rope_factors_{n}.weight": np.array(config["rope_scaling"][f"{n}_factor"], np.float32)
+                    for n in ("short", "long")}  # fmt: skip
     file = write(tmp_path / "m.gguf", arch, tensors, **keys, **{f"attention.layer_norm_{kind}epsilon": eps}, **more)
     made = import_checkpoint(file, tmp_path / "made")
     ids = (1, 5, 9, 2, 20, 7, 7, 3, 11, 0)
     found, known = logits(made, ids), logits(wanted, ids)
-    if arch == "smollm3":
+    if arch in TURNED:
         assert 'style="interleaved"' in made.graph.read_text()
         assert float(np.abs(found - known).max()) <= 1e-5 and found.argmax(-1).tolist() == known.argmax(-1).tolist()
     else:

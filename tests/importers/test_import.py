@@ -52,6 +52,14 @@ def checkpoint(
     return folder
 
 
+def _longrope(**settings: Any) -> dict[str, Any]:
+    """A configuration with factors, of which some are others; None takes one away."""
+    table = {"type": "longrope", "short_factor": [1.0, 1.0], "long_factor": [1.0, 2.0]}
+    given: dict[str, Any] = {"original_max_position_embeddings": 8} | settings
+    table |= {k: given.pop(k) for k in ("short_factor", "long_factor") if k in given}
+    return {"rope_scaling": {k: v for k, v in table.items() if v is not None}} | given
+
+
 def test_a_checkpoint_becomes_a_graph_that_refers_to_it(tmp_path: Path) -> None:
     made = import_checkpoint(checkpoint(tmp_path / "in"), tmp_path / "out")
     assert sorted(p.name for p in made.folder.iterdir()) == ["graph.oi", "model.json"]
@@ -186,12 +194,12 @@ REFUSED = {
     "missing field": ({"num_attention_heads": None}, "import-config", "config.json has no 'num_attention_heads'"),
     "wrong kind": ({"num_attention_heads": "two"}, "import-config", "'num_attention_heads' is 'two'"),
     "activation": ({"hidden_act": "swishy"}, "import-unsupported", "'hidden_act' is 'swishy'"),
-    "scaling": ({"rope_scaling": {"rope_type": "dynamic", "factor": 2}}, "import-unsupported", "'linear', 'llama3', 'yarn'"),
+    "scaling": ({"rope_scaling": {"rope_type": "ntk", "factor": 2}}, "import-unsupported", "'linear', 'llama3', 'yarn'"),
     "scaling by its other name": ({"rope_scaling": {"type": "su"}}, "import-unsupported", "'rope_scaling.type' is 'su'"),
     "scaling of no kind": ({"rope_scaling": {"factor": 2.0}}, "import-unsupported", "'rope_scaling.factor' is 2.0"),
     "scaling of some layers": (
-        {"model_type": "gemma3_text", "rope_parameters": {"full_attention": {"rope_type": "dynamic", "factor": 2.0}}},
-        "import-unsupported", "'rope_parameters.full_attention.rope_type' is 'dynamic'",
+        {"model_type": "gemma3_text", "rope_parameters": {"full_attention": {"rope_type": "ntk", "factor": 2.0}}},
+        "import-unsupported", "'rope_parameters.full_attention.rope_type' is 'ntk'",
     ),
     "experts": ({"model_type": "mixtral", "num_local_experts": 8}, "import-unsupported", "'num_local_experts' is 8"),
     "experts in a known family": ({"num_experts": 64}, "import-unsupported", "one feed-forward network a layer"),
@@ -203,16 +211,56 @@ REFUSED = {
     "odd part by another key": ({"rotary_pct": 0.3}, "import-unsupported", "rotary_pct"),
     "more heads": ({"num_attention_heads": 4, "head_dim": 4}, "model-shape", "q_proj.weight' is [8, 8] in "),
     "another scaling comes first": (
-        {"rope_parameters": {"rope_type": "default"}, "rope_scaling": {"rope_type": "dynamic"}}, "import-unsupported",
-        "'rope_scaling.rope_type' is 'dynamic'",
+        {"rope_parameters": {"rope_type": "default"}, "rope_scaling": {"rope_type": "ntk"}}, "import-unsupported",
+        "'rope_scaling.rope_type' is 'ntk'",
     ),
     "factors of no range": (
         {"rope_scaling": {"rope_type": "llama3", "factor": 2.0, "low_freq_factor": 4.0, "high_freq_factor": 4.0}},
         "import-unsupported", "'rope_scaling.high_freq_factor' is 4.0 supported: above 'low_freq_factor', 4.0",
     ),
-    "a share of a head in yarn": (
-        {"rope_scaling": {"rope_type": "yarn", "factor": 2.0}, "partial_rotary_factor": 0.5}, "import-unsupported",
-        "all elements of a head turn",
+    "a table that says more": (
+        {"rope_parameters": {"rope_type": "yarn", "factor": 2.0, "llama_4_scaling_beta": 0.1}}, "import-unsupported",
+        "'rope_parameters.llama_4_scaling_beta' is 0.1 supported: alpha, attention_factor, ",
+    ),
+    "a table of other layers": (
+        {"rope_parameters": {"local_attention": {"rope_theta": 5.0}}}, "import-unsupported",
+        "'rope_parameters.local_attention.rope_theta' is 5.0",
+    ),
+    "no scaling where it is usual": ({"model_type": "cwm", "head_dim": 4}, "import-unsupported", "'rope_parameters' is None"),
+    "too few factors": (_longrope(short_factor=[1.0]), "import-unsupported", "'rope_scaling.short_factor' is 'a list of 1' supported: 2"),
+    "too many factors": (_longrope(long_factor=[1.0] * 3), "import-unsupported", "'rope_scaling.long_factor' is 'a list of 3'"),
+    "no factors": (_longrope(long_factor=None), "import-unsupported", "'rope_scaling.long_factor' is None"),
+    "a factor of 0": (_longrope(long_factor=[1.0, 0]), "import-unsupported", "2 factors above 0, one for each frequency"),
+    "factors of no number": (_longrope(short_factor=[True, "1"]), "import-unsupported", "2 factors above 0"),
+    "a factor for all": (_longrope(short_factor=2.0), "import-unsupported", "'rope_scaling.short_factor' is 2.0"),
+    "no context of short texts": (
+        _longrope(model_type="phi3", original_max_position_embeddings=None), "import-config",
+        "config.json has no 'original_max_position_embeddings'",
+    ),
+    "a context of one token": (_longrope(original_max_position_embeddings=1), "import-unsupported", "above 1"),
+    "a stretched base of two elements": (
+        {"head_dim": 2, "rope_scaling": {"type": "dynamic", "alpha": 2.0}}, "import-unsupported", "'rope_scaling.alpha' is 2.0",
+    ),
+    "a base that is stretched too far": (
+        {"rope_scaling": {"type": "dynamic", "alpha": 1e300}}, "import-unsupported", "'rope_scaling.alpha' is 1e+300",
+    ),
+    "turned more strongly before norms": (
+        {"model_type": "hunyuan_v1_dense", "rope_scaling": {"type": "yarn", "factor": 4.0}, "head_dim": 4,
+         "more": tuple(f"model.layers.0.self_attn.{n}_layernorm.weight" for n in ("query", "key"))},
+        "import-unsupported", "'attention_factor' is {",
+    ),
+    "norms of q and k that are said alone": ({"use_qk_norm": True}, "import-unsupported", "'use_qk_norm' is True"),
+    "norms of q and k against what is said": (
+        {"qk_layernorm": False, "more": ("model.layers.0.self_attn.q_norm.weight",)}, "import-unsupported",
+        "'qk_layernorm' is False",
+    ),
+    "clipping beside norms": (
+        {"clip_qkv": 1.0, "more": ("model.layers.0.self_attn.q_norm.weight",)}, "import-unsupported", "'clip_qkv' is 1.0",
+    ),
+    "clipping to nothing": ({"clip_qkv": 0.0}, "import-config", "'clip_qkv' is 0.0, and should be above 0"),
+    "no window": ({"model_type": "cohere2", "null": ("sliding_window",)}, "import-config", "no 'sliding_window'"),
+    "a window that is not used": (
+        {"model_type": "cohere2", "use_sliding_window": False}, "import-unsupported", "'use_sliding_window' is False",
     ),
     "yarn without waves": ({"rope_scaling": {"rope_type": "yarn", "factor": 2.0, "rope_theta": 1}}, "import-unsupported", "above 1"),
     "a number beyond f64": ({"rope_theta": 10**310}, "import-config", "0, and should be a finite number of 64 bits"),
@@ -234,6 +282,19 @@ def test_what_is_wrong_is_named_and_nothing_is_written(case: str, tmp_path: Path
     found = caught.value.diagnostics[0]
     assert found.slug == slug and text in f"{found.message} {found.hint}"
     assert not (tmp_path / "out").exists()
+
+
+def test_frequencies_that_depend_on_the_length_of_a_text(tmp_path: Path) -> None:
+    """Those of short texts have a context of their own; others have those of long ones, or none."""
+    source = checkpoint(tmp_path / "longrope", **_longrope())
+    made = [import_checkpoint(source, tmp_path / f"{n}", context=n) for n in (None, 8, 9)]
+    assert [m.context for m in made] == [8, 8, 9]
+    reach = [next(f for f in m.features if f.startswith("rope")) for m in made]
+    assert reach == ["rope of texts up to 8 tokens"] * 2 + ["rope of texts beyond 8 tokens"]
+    source = checkpoint(tmp_path / "dynamic", rope_scaling={"type": "dynamic", "factor": 2.0})
+    assert import_checkpoint(source, tmp_path / "out", context=16).context == 16
+    with pytest.raises(oic.OicError, match="'rope_scaling.type' is 'dynamic'"):
+        import_checkpoint(source, tmp_path / "more", context=17)
 
 
 def test_a_name_that_no_graph_can_have(tmp_path: Path) -> None:

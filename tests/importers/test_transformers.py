@@ -46,6 +46,11 @@ LLAMA3 = {
     "original_max_position_embeddings": 16,
 }
 YARN = {"rope_type": "yarn", "rope_theta": 500.0, "factor": 4.0, "original_max_position_embeddings": 16}
+LONGROPE = {
+    "rope_type": "longrope", "rope_theta": 100.0, "short_factor": [1.0, 1.2, 1.5], "long_factor": [1.5, 2.0, 4.0],
+    "partial_rotary_factor": 0.75, "original_max_position_embeddings": 32,
+}  # fmt: skip
+PHI3_LONGROPE = {"rope_parameters": LONGROPE, "original_max_position_embeddings": 32}
 PLAIN = {"rope_type": "default", "rope_theta": 30.0}
 TYPES = ["sliding_attention", "full_attention"] * 2
 
@@ -65,6 +70,9 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         **YARN, "beta_fast": 2.5, "beta_slow": 0.6, "mscale": 2.0, "mscale_all_dim": 0.5, "truncate": False,
     }}),
     "llama-rope-yarn-strength": ("Llama", {"rope_parameters": {**YARN, "attention_factor": 1.5}}),
+    "llama-rope-longrope": ("Llama", {"rope_parameters": {
+        **LONGROPE, "short_factor": [1.0, 1.2, 1.4, 1.6], "long_factor": [2.0] * 4, "factor": 3.0, "partial_rotary_factor": 1.0,
+    }}),
     "mistral": ("Mistral", {"sliding_window": 6}),
     "mistral-without-window": ("Mistral", {"sliding_window": None}),
     "qwen2": ("Qwen2", {}),
@@ -95,10 +103,56 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "phi": ("Phi", {}),
     "phi-tied": ("Phi", {"tie_word_embeddings": True}),
     "phi-norms": ("Phi", {"qk_layernorm": True, "num_key_value_heads": 4}),
+    "phi3": ("Phi3", {}),
+    "phi3-sliding": ("Phi3", {"sliding_window": 5, "tie_word_embeddings": True, "num_key_value_heads": 4}),
+    "phi3-longrope": ("Phi3", PHI3_LONGROPE),
+    "olmo": ("Olmo", {}),
+    "olmo-clipped": ("Olmo", {"clip_qkv": 0.5, "tie_word_embeddings": True, "attention_bias": True}),
+    "cohere": ("Cohere", {"logit_scale": 0.5}),
+    "cohere-norms": ("Cohere", {"use_qk_norm": True, "logit_scale": 0.3, "tie_word_embeddings": False}),
+    "cohere2": ("Cohere2", {"sliding_window": 5, "logit_scale": 0.5}),
+    "cohere2-biases": ("Cohere2", {"sliding_window": 5, "layer_types": TYPES, "attention_bias": True, "logit_scale": 1.0}),
+    "glm": ("Glm", {"head_dim": 16}),
+    "glm-yarn": ("Glm", {
+        "head_dim": 16, "attention_bias": False, "tie_word_embeddings": True,
+        "rope_parameters": {**YARN, "partial_rotary_factor": 0.25},
+    }),
+    "glm4": ("Glm4", {"head_dim": 16}),
+    "nemotron": ("Nemotron", {}),
+    "nemotron-biases": ("Nemotron", {
+        "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True, "head_dim": 16,
+    }),
+    "jais2": ("Jais2", {}),
+    "seed_oss": ("SeedOss", {"head_dim": 16}),
+    "seed_oss-biases": ("SeedOss", {
+        "head_dim": 16, "attention_out_bias": True, "mlp_bias": True, "tie_word_embeddings": True,
+    }),
+    "hunyuan_v1_dense": ("HunYuanDenseV1", {"head_dim": 16}),
+    "hunyuan_v1_dense-alpha": ("HunYuanDenseV1", {
+        "head_dim": 8, "rope_parameters": {"rope_type": "dynamic", "factor": 1.0, "alpha": 50.0, "rope_theta": 100.0},
+    }),
+    "hyperclovax": ("HyperCLOVAX", {"logits_scaling": 0.3, "embedding_multiplier": 2.0, "residual_multiplier": 0.5}),
+    "hyperclovax-norms-before": ("HyperCLOVAX", {"use_post_norm": False, "attention_multiplier": 0.4}),
+    "ministral": ("Ministral", {"sliding_window": 5, "head_dim": 16}),
+    "ministral-types": ("Ministral", {"sliding_window": 5, "head_dim": 16, "layer_types": TYPES}),
+    "cwm": ("Cwm", {"sliding_window": 5, "head_dim": 16, "rope_parameters": LLAMA3}),
+    "iquestcoder": ("IQuestCoder", {"head_dim": 16}),
+    "internlm3": ("InternLM3", {"head_dim": 16, "attention_bias": True, "mlp_bias": True}),
+    "internlm3-dynamic": ("InternLM3", {
+        "head_dim": 16, "rope_parameters": {"rope_type": "dynamic", "factor": 6.0, "rope_theta": 100.0},
+    }),
     "opt": ("OPT", {"ffn_dim": 48, "init_std": 0.3, "word_embed_proj_dim": 32}),
     "opt-untied": ("OPT", {
         "ffn_dim": 48, "init_std": 0.3, "word_embed_proj_dim": 32, "enable_bias": False, "tie_word_embeddings": False,
         "activation_function": "gelu",
+    }),
+    "opt-projections": ("OPT", {"ffn_dim": 48, "init_std": 0.3, "word_embed_proj_dim": 20, "do_layer_norm_before": False}),
+    "opt-norms-before": ("OPT", {
+        "ffn_dim": 48, "init_std": 0.3, "word_embed_proj_dim": 20, "tie_word_embeddings": False,
+        "_remove_final_layer_norm": True,
+    }),
+    "opt-norms-after": ("OPT", {
+        "ffn_dim": 48, "init_std": 0.3, "word_embed_proj_dim": 32, "do_layer_norm_before": False, "enable_bias": False,
     }),
     "gpt_neo": ("GPTNeo", {"window_size": 5, "attention_types": [[["global", "local"], 2]]}),
     "gpt_neox": ("GPTNeoX", {"rotary_pct": 0.5}),
@@ -157,6 +211,34 @@ SAID: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "vaultgemma-nothing-said": ("VaultGemma", {"head_dim": 256}, {
         **NONE, "layer_types": None, "head_dim": None, "query_pre_attn_scalar": None, "attn_logit_softcapping": 50.0,
     }),
+    "phi3-legacy": ("Phi3", PHI3_LONGROPE, {
+        **NONE, "partial_rotary_factor": 0.75, "rope_theta": 100.0, "rms_norm_eps": None, "tie_word_embeddings": None,
+        "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.2, 1.5], "long_factor": [1.5, 2.0, 4.0]},
+    }),
+    "olmo-nothing-said": ("Olmo", {}, {**NONE, "num_key_value_heads": 2, "tie_word_embeddings": None}),
+    "cohere-nothing-said": ("Cohere", {}, {
+        **NONE, "layer_norm_eps": None, "logit_scale": None, "tie_word_embeddings": None, "rms_norm_eps": 0.5,
+    }),
+    "cohere2-legacy": ("Cohere2", {"sliding_window": 3}, {
+        **NONE, "layer_types": None, "sliding_window_pattern": 2, "rope_theta": 50.0, "logit_scale": None,
+    }),
+    "glm-nothing-said": ("Glm", {"head_dim": 128}, {
+        **NONE, "head_dim": None, "num_key_value_heads": None, "rms_norm_eps": None, "tie_word_embeddings": None,
+    }),
+    "nemotron-nothing-said": ("Nemotron", {}, {**NONE, "norm_eps": None, "hidden_act": None, "tie_word_embeddings": None}),
+    "jais2-nothing-said": ("Jais2", {}, {**NONE, "layer_norm_eps": None, "hidden_act": None}),
+    "seed_oss-nothing-said": ("SeedOss", {"head_dim": 128, "num_attention_heads": 8, "num_key_value_heads": 8}, {
+        **NONE, "head_dim": None, "num_key_value_heads": None, "rms_norm_eps": None,
+    }),
+    "hyperclovax-nothing-said": ("HyperCLOVAX", {}, {
+        **NONE, "attention_multiplier": None, "logits_scaling": None, "rms_norm_eps": None,
+    }),
+    "ministral-nothing-said": ("Ministral", {"head_dim": 8, "num_attention_heads": 8, "num_key_value_heads": 8}, {
+        **NONE, "layer_types": None, "num_key_value_heads": None, "rms_norm_eps": None,
+    }),
+    "cwm-nothing-said": ("Cwm", {"sliding_window": 3, "head_dim": 128, "num_key_value_heads": 8, "num_attention_heads": 8}, {
+        "layer_types": None, "head_dim": None, "num_key_value_heads": None, "rms_norm_eps": None,
+    }),
     "phi-legacy": ("Phi", {"num_key_value_heads": 4}, {
         **NONE, "partial_rotary_factor": 0.5, "layer_norm_eps": None, "num_key_value_heads": None, "hidden_act": None,
     }),
@@ -182,11 +264,10 @@ def made(family: str, settings: dict[str, Any], folder: Path, dtype: str = "floa
     common = {k: v for k, v in SMALL.items() if family not in ("GPT2",) or k in ("vocab_size", "initializer_range")}
     config = getattr(transformers, f"{family}Config")(**{**common, **settings})
     torch.manual_seed(7)
-    names = [family.removesuffix("Text") + end for end in ("ForCausalLM", "LMHeadModel")]
-    model = next(getattr(transformers, n) for n in names if hasattr(transformers, n))(config).eval()
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
     with torch.no_grad():
-        for weights in model.parameters():
-            if weights.ndim == 1:  # norms and biases that tell a mistake
+        for name, weights in model.named_parameters():
+            if weights.ndim == 1 or "norm" in name:  # norms and biases that tell a mistake
                 weights.add_(0.2 * torch.randn_like(weights))
             weights.copy_(weights.to(getattr(torch, dtype)))
     copy.deepcopy(model).to(getattr(torch, dtype)).save_pretrained(folder)  # rounds constants of the model's too
@@ -237,6 +318,18 @@ def test_a_configuration_means_what_it_means_to_transformers(case: str, tmp_path
     graph = oic.parse_file(imported.graph)
     with oic.Simulator(graph, oic.Model.open(imported.model)).make_executor() as ex:
         found = ex.step(tokens=np.array(PROMPT * 3, np.int32))["logits"]
+    assert float(np.abs(found - wanted).max()) <= WITHIN
+
+
+def test_frequencies_of_long_texts_are_those_of_a_cache_with_room_for_them(tmp_path: Path) -> None:
+    model, whole = made("Phi3", PHI3_LONGROPE, tmp_path), PROMPT * 6
+    assert import_checkpoint(tmp_path, tmp_path / "short").context == 32
+    imported = import_checkpoint(tmp_path, tmp_path / "long", context=64)
+    assert "rope of texts beyond 32 tokens" in imported.features
+    graph = oic.parse_file(imported.graph)
+    with oic.Simulator(graph, oic.Model.open(imported.model)).make_executor() as ex, torch.no_grad():
+        found = ex.step(tokens=np.array(whole, np.int32))["logits"]
+        wanted = model.double()(torch.tensor([whole])).logits[0].numpy()
     assert float(np.abs(found - wanted).max()) <= WITHIN
 
 

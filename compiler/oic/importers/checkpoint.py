@@ -33,6 +33,7 @@ class Checkpoint:
     usual    what the family means by keys that nothing says
     assumed  keys that nothing says, and what they were taken for
     scope    what precedes a key in the files of an architecture, and may be left out
+    room     tokens that the cache is to have room for; None: as configured
     """
 
     model: Model
@@ -44,6 +45,7 @@ class Checkpoint:
     usual: dict[str, Any] = field(default_factory=dict)
     assumed: dict[str, Any] = field(default_factory=dict)
     scope: str = ""
+    room: int | None = None
 
     @property
     def family(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -42,20 +43,26 @@ def head(c: Checkpoint, name: str, embed: str, *, default: bool) -> Matrix:
 class Norm:
     """A normalisation over the last axis.
 
+    tensor     the factors; None: all are 1
     kind       'rms' or 'layer'
     plus_one   the factor is 1 + weight
+    by_head    factors [heads, size of a head] of a norm over each head
     """
 
-    tensor: str
+    tensor: str | None
     kind: str
     eps: float
     bias: str | None = None
     plus_one: bool = False
+    by_head: bool = False
 
 
 @dataclass(frozen=True)
 class Network:
-    """A feed-forward network: down(activation(up(x))), or down(activation(gate(x)) * up(x))."""
+    """A feed-forward network: down(activation(up(x))), or down(activation(gate(x)) * up(x)).
+
+    Where up is gate, one tensor has both, and gate comes first.
+    """
 
     up: Matrix
     down: Matrix
@@ -77,6 +84,7 @@ class RotaryEmbedding:
     """Rotary positions; `freqs` [dims / 2] where they are not powers of the base.
 
     strength   of queries and of keys that were turned
+    original   tokens up to which, or above which if `long`, a text has these frequencies; None: whatever its length
     MOST       elements of a head that are turned, at most: far above any model's, and a table of them is small
     """
 
@@ -86,6 +94,12 @@ class RotaryEmbedding:
     style: str = "half"
     freqs: tuple[float, ...] | None = None
     strength: float = 1.0
+    original: int | None = None
+    long: bool = False
+
+    def __str__(self) -> str:
+        reach = f" of texts {'beyond' if self.long else 'up to'} {self.original} tokens" if self.original else ""
+        return f"rope{reach}"
 
 
 @dataclass(frozen=True)
@@ -107,15 +121,18 @@ class Decoder:
     """All that tells one decoder from another.
 
     qkv          one matrix for q, k and v: `order` 'parts' (all of q, then k, v) or 'heads' (q, k, v of each head)
-    q_norm       over each head, or over the whole projection if `norm_whole`
-    before/after norms around the sublayers; None: there is none
+    clip         q, k and v are from -clip to clip
+    q_norm       over each head, behind rotary positions if `norm_turned`, or over the whole projection if `norm_whole`
+    before/after norms around the sublayers; None: there is none; those after are of the sum if `norm_sums`
     parallel     both sublayers read the same input, and their results are added together; normed alike where nothing is
                  said of the network's
     residual_scale  of what a sublayer adds
     scale        of the scores; None: 1 / √head
     by_layer     the scores of layer l are divided by l + 1 too
-    softcap      c·tanh(s / c) of the scores, final_softcap of the logits, which are divided by logits_divisor before
+    softcap      c·tanh(s / c) of the scores, final_softcap of the logits, which are divided by logits_divisor or times
+                 logits_scale before
     positions    that are learned
+    enter/leave  between the embedding, of `embed_width`, and the layers, and between these and the head
     head         gives the logits; it may be the embedding
     """
 
@@ -131,7 +148,7 @@ class Decoder:
     embed: str
     o: Matrix
     network: Network
-    final: Norm
+    final: Norm | None
     head: Matrix
     q: Matrix | None = None
     k: Matrix | None = None
@@ -141,6 +158,9 @@ class Decoder:
     q_norm: Norm | None = None
     k_norm: Norm | None = None
     norm_whole: bool = False
+    norm_turned: bool = False
+    norm_sums: bool = False
+    clip: float | None = None
     before_attention: Norm | None = None
     after_attention: Norm | None = None
     before_network: Norm | None = None
@@ -152,8 +172,17 @@ class Decoder:
     softcap: float | None = None
     final_softcap: float | None = None
     logits_divisor: float | None = None
+    logits_scale: float | None = None
     positions: Places | None = None
     embed_scale: float | None = None
+    embed_width: int | None = None
+    enter: Matrix | None = None
+    leave: Matrix | None = None
+
+    @staticmethod
+    def room(said: int, layers: Iterable[Layer]) -> int:
+        """The context, where nobody asks for another: what is said, or what frequencies of short texts are for."""
+        return min([said, *(x.rope.original for x in layers if x.rope and x.rope.original and not x.rope.long)])
 
     @property
     def activation(self) -> str:
@@ -172,20 +201,22 @@ class Decoder:
             "after": (self.after_attention, self.after_network),
         }
         placed = " and ".join(place for place, found in norms.items() if any(found))
+        norm = self.final or self.before_network or self.after_network
         found = [
             f"{self.heads} head{'s' * (self.heads > 1)}"
             + (f" over {self.kv_heads}" if self.kv_heads != self.heads else ""),
-            f"{self.final.kind} norm {placed} sublayers" + (" (1 + weight)" if self.final.plus_one else ""),
+            f"{norm.kind} norm {placed} sublayers" + (" (1 + weight)" if norm.plus_one else "") if norm else "no norms",
             f"{'gated ' if self.network.gate else ''}{self.activation}",
-            "rope" if any(layer.rope for layer in self.layers) else "no rope",
+            next((str(layer.rope) for layer in self.layers if layer.rope), "no rope"),
             "learned positions" if self.positions else "",
             "layers " + ", ".join(kinds) if len(kinds) > 1 or self.layers[0].window else "",
             "norms on q and k" if self.q_norm else "",
+            "q, k, v clipped" if self.clip else "",
             "biases on q, k, v" if any(m and m.bias for m in (self.qkv, self.q)) else "",
             "scores divided by the layer" if self.by_layer else "",
             "parallel residual" if self.parallel else "",
             "sublayers scaled" if self.residual_scale else "",
-            "logits divided" if self.logits_divisor else "",
+            "logits scaled" if self.logits_divisor or self.logits_scale else "",
             "soft caps" if self.softcap or self.final_softcap else "",
             "embedding scaled" if self.embed_scale else "",
             "tied head" if self.head.tensor == self.embed else "",

@@ -91,6 +91,7 @@ def import_checkpoint(
         hint = "letters, digits and _, a letter first"
         raise fail("import-config", f"'{name}' cannot be the name of a graph", hint=hint)
     checkpoint = open_checkpoint(source, config, settings)
+    checkpoint.room = request.context
     program = family_of(checkpoint).write(checkpoint, request)
     checkpoint.settle(program.weights, program.buffers)
     used = [checkpoint.model.info(n) for p, layers in program.weights.items() for n in members(p, layers)]

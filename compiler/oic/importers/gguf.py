@@ -1,7 +1,7 @@
 """Decoders in GGUF files: llama.cpp's keys and tensor names, and what its converter did to the weights.
 
-Norms of Gemma hold 1 + weight already.  Rows of q and k of Llama are in the order in which rotary positions turn
-adjacent pairs: the style is chosen, and no weight moves.
+Norms of Gemma and Nemotron hold 1 + weight already.  Rows of q and k of Llama are in the order in which rotary
+positions turn adjacent pairs: the style is chosen, and no weight moves.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from oic.importers.decoder import Decoder, Layer, Matrix, Network, Norm, Places,
 ARCHITECTURE = "general.architecture"
 MAMBA = "mamba"
 """The architecture that is no decoder; FalconMamba has it too, which a key tells."""
-BUFFERS = r"^rope_freqs\.weight$|\.attn_rot_embd$"
-FREQS = "rope_freqs.weight"
+BUFFERS = r"^rope_(freqs|factors_long|factors_short)\.weight$|\.attn_rot_embd$"
+FREQS, SHORT, LONG = (f"rope_{name}.weight" for name in ("freqs", "factors_short", "factors_long"))
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,12 @@ class Architecture:
     bare_rope   every so many layers one has no rotary positions; 0: all have
     period      of layers with a window, the last (or of gemma2: the second) of which sees everything; 0: all are alike
     large       layers of the largest size, whose scores are scaled by width / heads instead of the head's size
+    bare_norms  norms have no weights
+    fused       gate and up of the network are one tensor
+    before      what the norm before the network is called
+    parallel    both sublayers read the same
+    turned      norms of q and k come behind rotary positions
+    near_rope   layers without a window have no rotary positions
     """
 
     norm: str = "rms"
@@ -41,9 +47,18 @@ class Architecture:
     bare_rope: int = 0
     period: int = 0
     large: int = 0
+    bare_norms: bool = False
+    fused: bool = False
+    before: str = "ffn_norm"
+    parallel: bool = False
+    turned: bool = False
+    near_rope: bool = False
 
 
 _GEMMA = Architecture(activation="gelu_pytorch_tanh", scaled=True)
+_GLM = Architecture(style="interleaved", fused=True)
+_COHERE = Architecture(norm="layer", style="interleaved", parallel=True)
+_RELU2 = Architecture(norm="layer", activation="relu2")
 ARCHITECTURES = {
     "llama": Architecture(style="interleaved"),
     "smollm3": Architecture(style="interleaved", bare_rope=4),
@@ -55,6 +70,16 @@ ARCHITECTURES = {
     "gemma3": replace(_GEMMA, period=6, large=62),
     "gpt2": Architecture(norm="layer", activation="gelu_new", style=None),
     "gptneox": Architecture(norm="layer", activation="gelu"),
+    "phi3": Architecture(fused=True),
+    "chatglm": _GLM,
+    "glm4": _GLM,
+    "command-r": _COHERE,
+    "cohere2": replace(_COHERE, period=4, near_rope=True),
+    "olmo": Architecture(norm="layer", style="interleaved", bare_norms=True),
+    "nemotron": _RELU2,
+    "jais2": _RELU2,
+    "seed_oss": Architecture(before="post_attention_norm"),
+    "hunyuan-dense": Architecture(turned=True),
     "starcoder2": Architecture(norm="layer", activation="gelu_pytorch_tanh"),
 }
 """By `general.architecture`.  Source: llama.cpp, `convert_hf_to_gguf.py` and `src/llama-model.cpp`."""
@@ -81,7 +106,7 @@ def read(c: Checkpoint) -> Decoder:
     c.config["model_type"] = name
     if experts := c.optional("expert_count"):
         raise c.unsupported("expert_count", int(experts), "one feed-forward network a layer, no mixture of experts")
-    for key in ("attention.shared_kv_layers", "attention.clamp_kqv", "attention.max_alibi_bias"):
+    for key in ("attention.shared_kv_layers", "attention.max_alibi_bias", "residual_scale", "embedding_scale"):
         if used := c.optional(key):
             raise c.unsupported(key, used, "none")
     c.assume({key: value for key, value in DEFAULTS.get(name, {}).items() if not c.has(key)})
@@ -95,16 +120,17 @@ def read(c: Checkpoint) -> Decoder:
         raise c.unsupported("attention.value_length", c.size("attention.value_length"), f"'key_length', {head}")
     eps = c.number("attention.layer_norm_rms_epsilon" if a.norm == "rms" else "attention.layer_norm_epsilon")
     positions, embed = c.shape("position_embd.weight"), c.shape("token_embd.weight")
-    large = a.large == count
+    large, layers = a.large == count, _layers(c, a, count, head)
     return Decoder(
         # rows of the embedding: some files have more of them than texts of tokens
         family=name, vocab=embed[0] if len(embed) == 2 else c.size("vocab_size"), width=width, heads=heads,
         kv_heads=c.size("attention.head_count_kv", default=heads), head_size=head, inner=c.size("feed_forward_length"),
-        context=c.size("context_length"), layers=_layers(c, a, count, head),
+        context=Decoder.room(c.size("context_length"), layers), layers=layers,
+        clip=c.optional("attention.clamp_kqv") or None,
         embed="token_embd.weight", embed_scale=math.sqrt(width) if a.scaled else None,
         positions=None if a.style else Places("position_embd.weight", positions[0] if positions else 0),
         final=_norm(c, a, eps, "output_norm") or Norm("output_norm.weight", a.norm, eps),
-        parallel=c.flag("use_parallel_residual", default=False),
+        parallel=c.flag("use_parallel_residual", default=a.parallel), logits_scale=c.optional("logit_scale"),
         scale=c.optional("attention.scale") or ((width // heads) ** -0.5 if large else None),
         softcap=c.optional("attn_logit_softcapping") or None,
         final_softcap=c.optional("final_logit_softcapping") or None,
@@ -122,7 +148,11 @@ def read_ends(c: Checkpoint) -> None:
 
 def _norm(c: Checkpoint, a: Architecture, eps: float, name: str) -> Norm | None:
     """A norm where its weights are there."""
-    return Norm(f"{name}.weight", a.norm, eps, c.there(f"{name}.bias")) if c.present(f"{name}.weight") else None
+    if a.bare_norms and name.endswith(("attn_norm", "ffn_norm", "output_norm")):
+        return Norm(None, a.norm, eps)
+    by_head = len(c.shape(f"{name}.weight")) == 2
+    bias = c.there(f"{name}.bias")
+    return Norm(f"{name}.weight", a.norm, eps, bias, by_head=by_head) if c.present(f"{name}.weight") else None
 
 
 def _sublayers(c: Checkpoint, a: Architecture, eps: float, head: int) -> dict[str, Any]:
@@ -136,20 +166,22 @@ def _sublayers(c: Checkpoint, a: Architecture, eps: float, head: int) -> dict[st
 
     whole = c.present("blk.{l}.attn_qkv.weight")
     parts = {"qkv": part("attn_qkv")} if whole else {n: part(f"attn_{n}") for n in "qkv"}
-    gate = part("ffn_gate") if c.present("blk.{l}.ffn_gate.weight") else None
+    up = part("ffn_up")
+    gate = up if a.fused else part("ffn_gate") if c.present("blk.{l}.ffn_gate.weight") else None
     q_norm = norm("attn_q_norm")
     return {
-        **parts, "o": part("attn_output"), "network": Network(part("ffn_up"), part("ffn_down"), a.activation, gate),
+        **parts, "o": part("attn_output"), "network": Network(up, part("ffn_down"), a.activation, gate),
         "q_norm": q_norm, "k_norm": norm("attn_k_norm"),
-        "norm_whole": q_norm is not None and c.shape(q_norm.tensor) != (head,),
-        "before_attention": norm("attn_norm"), "after_attention": norm("post_attention_norm"),
-        "before_network": norm("ffn_norm"), "after_network": norm("post_ffw_norm"),
+        "norm_whole": q_norm is not None and not q_norm.by_head and c.shape(q_norm.tensor or "") != (head,),
+        "norm_turned": q_norm is not None and a.turned, "before_attention": norm("attn_norm"),
+        "after_attention": norm("post_attention_norm") if a.before != "post_attention_norm" else None,
+        "before_network": norm(a.before), "after_network": norm("post_ffw_norm"),
     }  # fmt: skip
 
 
 def _layers(c: Checkpoint, a: Architecture, count: int, head: int) -> tuple[Layer, ...]:
     """Windows and rotary positions of each layer."""
-    window = c.size("attention.sliding_window") if c.optional("attention.sliding_window") else None
+    window = c.size("attention.sliding_window") if a.near_rope or c.optional("attention.sliding_window") else None
     sliding = [window is not None and slides for slides in _sliding(c, a, count)]
     everywhere = _rope(c, a, head) if a.style else None
     near = everywhere
@@ -157,8 +189,9 @@ def _layers(c: Checkpoint, a: Architecture, count: int, head: int) -> tuple[Laye
         near = RotaryEmbedding(c.positive("rope.freq_base_swa", default=LOCAL_BASE), everywhere.dims, everywhere.style)
     every = a.bare_rope or count + 1
     return tuple(
-        Layer(window if slides else None, (near if slides else everywhere) if (i + 1) % every else None)
+        Layer(window if slides else None, (near if slides else everywhere) if turned else None)
         for i, slides in enumerate(sliding)
+        for turned in [(i + 1) % every != 0 and (slides or not a.near_rope)]
     )
 
 
@@ -180,22 +213,24 @@ def _rope(c: Checkpoint, a: Architecture, head: int) -> RotaryEmbedding:
     most = min(head, RotaryEmbedding.MOST)
     c.demand(dims % 2 == 0 and dims <= most, "rope.dimension_count", dims, f"an even number up to {most}")
     kind = c.text("rope.scaling.type") if c.has("rope.scaling.type") else "linear"
-    c.require("rope.scaling.type", kind, "none", "linear")
-    strength = c.number("rope.scaling.attn_factor") if c.has("rope.scaling.attn_factor") else 1
-    c.require("rope.scaling.attn_factor", strength, 1)
-    for name in ("rope_factors_long.weight", "rope_factors_short.weight"):
-        c.demand(not c.model.has(name), name, "a tensor", f"'{FREQS}', one factor for each frequency")
+    longrope = c.model.has(SHORT) or c.model.has(LONG)
+    c.require("rope.scaling.type", kind, "none", "linear", *["longrope"] * longrope)
+    strength = c.positive("rope.scaling.attn_factor") if c.has("rope.scaling.attn_factor") else 1.0
+    c.demand(longrope or strength == 1, "rope.scaling.attn_factor", strength, "1")
+    c.demand(not (longrope and c.model.has(FREQS)), FREQS, "a tensor", f"none beside '{SHORT}'")
+    original = c.size("rope.scaling.original_context_length") if longrope else None
+    long = original is not None and (c.room or 0) > original
     style = a.style or "half"
     scaled = next((key for key in SCALES if kind == "linear" and c.optional(key)), None)
     factor = c.positive(scaled) if scaled else 1.0
     factors = [factor] * (dims // 2)
-    if c.model.has(FREQS):
-        if c.shape(FREQS) != (dims // 2,):
-            shape = list(c.shape(FREQS))
-            raise c.unsupported(FREQS, f"of shape {shape}", f"one factor for each frequency, [{dims // 2}]")
-        factors = [factor * float(f) for f in c.model.tensor(FREQS)]
-    if all(f == 1.0 for f in factors):
+    for name in ((LONG, SHORT) if not long else (SHORT, LONG)) if longrope else [FREQS] * c.model.has(FREQS):
+        shape = f"of shape {list(c.shape(name))}"
+        c.demand(c.shape(name) == (dims // 2,), name, shape, f"one factor for each frequency, [{dims // 2}]")
+        factors = [factor * float(f) for f in c.model.tensor(name)]
+        good = all(math.isfinite(f) and f > 0 for f in factors)
+        c.demand(good, name, "with a factor that is not above 0", "positive factors")
+    if all(f == 1.0 for f in factors) and not longrope:
         return RotaryEmbedding(base, dims, style)
-    good = all(math.isfinite(f) and f > 0 for f in factors)
-    c.demand(good, FREQS, "with a factor that is not above 0", "positive factors")
-    return RotaryEmbedding(base, dims, style, tuple(base ** (-2 * d / dims) / f for d, f in enumerate(factors)))
+    freqs = tuple(base ** (-2 * d / dims) / f for d, f in enumerate(factors))
+    return RotaryEmbedding(base, dims, style, freqs, strength, original, long)

@@ -70,7 +70,8 @@ def graph_of(
 
 def text_of(kind: str, w: Writer, request: Request, **values: object) -> str:
     """The text of a graph whose template has the name of its kind; `w` learns what constants it has."""
-    values |= {"name": request.name or w.c.family, "prefill": request.prefill, "batch": request.batch}
+    name = request.name or w.c.family.replace("-", "_")
+    values |= {"name": name, "prefill": request.prefill, "batch": request.batch}
     text = _environment().get_template(f"{kind}.oi.j2").render(values, w=w)
     return formatted(text.replace(CONSTANTS, "\n".join(w.constants), 1))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from oic.importers.decoder import Decoder, Layer, Matrix, Network, Norm, RotaryE
 BUFFERS = r"rotary_emb\.inv_freq$"
 SIGNS = (("model.layers.0.self_attn.q_proj.weight",), ("layers.0.self_attn.q_proj.weight",))
 HEADS = ("num_attention_heads", "n_heads")
-EPS = ("rms_norm_eps", "norm_epsilon", "layer_norm_eps")
+EPS = ("rms_norm_eps", "norm_epsilon", "layer_norm_eps", "norm_eps")
 ASKS = (HEADS, EPS, ("rope_theta", "rope_parameters.rope_theta"))
 GRANITE_ASKS = (
     *ASKS, ("embedding_multiplier",), ("attention_multiplier",), ("residual_multiplier",), ("logits_scaling",)
@@ -22,17 +23,22 @@ NEOX_SIGNS = (("gpt_neox.layers.0.attention.query_key_value.weight",),)
 NEOX_ASKS = (HEADS, ("rotary_pct",), ("use_parallel_residual",))
 FAMILIES = (
     "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "vaultgemma", "smollm3", "olmo2", "olmo3",
-    "starcoder2", "arcee", "ernie4_5", "exaone4", "granite", "helium", "stablelm", "phi",
+    "starcoder2", "arcee", "ernie4_5", "exaone4", "granite", "helium", "stablelm", "phi", "phi3", "olmo", "cohere",
+    "cohere2", "glm", "glm4", "nemotron", "jais2", "seed_oss", "hunyuan_v1_dense", "hyperclovax", "ministral", "cwm",
+    "iquestcoder", "internlm3",
 )  # fmt: skip
-PLUS_ONE = {"gemma", "gemma2", "gemma3_text", "vaultgemma"}
-"""Families whose norms multiply by 1 + weight, and whose embedding is scaled by √width."""
-INTERLEAVED = {"ernie4_5", "helium"}
+GEMMAS = {"gemma", "gemma2", "gemma3_text", "vaultgemma"}
+"""Families whose embedding is scaled by √width."""
+PLUS_ONE = {*GEMMAS, "nemotron"}
+"""Families whose norms multiply by 1 + weight."""
+INTERLEAVED = {"ernie4_5", "helium", "cohere", "cohere2", "glm", "glm4"}
 """Families whose rotary positions turn adjacent pairs."""
 NOT_SET = {"gemma": {"hidden_activation"}}
 """Keys whose null means the family's default."""
 
 _GEMMA2 = {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "sliding_window": 4096,
            "query_pre_attn_scalar": 256, "hidden_activation": "gelu_pytorch_tanh", "head_dim": 256}  # fmt: skip
+_GLM = {"rms_norm_eps": 1.5625e-7, "partial_rotary_factor": 0.5, "head_dim": 128, "num_key_value_heads": 2}
 DEFAULTS: dict[str, dict[str, Any]] = {
     "mistral": {"sliding_window": 4096, "num_key_value_heads": 8},
     "qwen2": {"use_sliding_window": False, "sliding_window": 4096, "max_window_layers": 28},
@@ -52,16 +58,39 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "granite": {"attention_multiplier": 1.0},
     "helium": {"rms_norm_eps": 1e-8, "rope_theta": 100000.0, "head_dim": 128},
     "stablelm": {"layer_norm_eps": 1e-5, "partial_rotary_factor": 0.25},
+    "phi3": {"rms_norm_eps": 1e-5},
+    "cohere": {"layer_norm_eps": 1e-5, "rope_theta": 500000.0, "logit_scale": 0.0625, "use_parallel_residual": True},
+    "cohere2": {"layer_norm_eps": 1e-5, "sliding_window": 4096, "sliding_window_pattern": 4, "logit_scale": 0.0625,
+                "use_parallel_residual": True},
+    "glm": _GLM, "glm4": _GLM,
+    "nemotron": {"norm_eps": 1e-5, "hidden_act": "relu2", "partial_rotary_factor": 0.5},
+    "jais2": {"layer_norm_eps": 1e-5, "hidden_act": "relu2"},
+    "seed_oss": {"head_dim": 128, "num_key_value_heads": 8},
+    "hunyuan_v1_dense": {"rms_norm_eps": 1e-5},
+    "ministral": {"sliding_window": 4096, "num_key_value_heads": 8},
+    "cwm": {"rms_norm_eps": 1e-5, "head_dim": 128, "num_key_value_heads": 8, "sliding_window": 8192,
+            "sliding_window_pattern": 4},
+    "iquestcoder": {"rms_norm_eps": 1e-5, "head_dim": 128, "num_key_value_heads": 8},
+    "internlm3": {"rms_norm_eps": 1e-5, "head_dim": 128, "num_key_value_heads": 2},
     "phi": {"layer_norm_eps": 1e-5, "partial_rotary_factor": 0.5, "hidden_act": "gelu_new",
             "use_parallel_residual": True},
     "gpt_neox": {"rotary_pct": 0.25, "hidden_act": "gelu", "use_parallel_residual": True, "layer_norm_eps": 1e-5},
 }  # fmt: skip
 """What a family's configuration means where it says nothing, as far as it differs from Llama's."""
 
-TIED = {"gemma", "gemma2", "gemma3_text", "vaultgemma", "smollm3", "starcoder2", "ernie4_5"}
+TIED = {*GEMMAS, "smollm3", "starcoder2", "ernie4_5", "cohere", "cohere2"}
 """Families whose head is the embedding where the configuration says nothing."""
 
-ROPE_TYPES = ("default", "linear", "llama3", "yarn")
+ROPE_KEYS = {
+    "rope_type", "type", "rope_theta", "factor", "partial_rotary_factor", "original_max_position_embeddings",
+    "low_freq_factor", "high_freq_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "attention_factor",
+    "truncate", "short_factor", "long_factor", "alpha", "full_attention", "sliding_attention",
+}  # fmt: skip
+"""What tables of rotary positions may say."""
+SCALED = {"cwm"}
+"""Families whose rotary positions are scaled where the configuration says nothing of it."""
+CONTEXT, ORIGINAL = "max_position_embeddings", "original_max_position_embeddings"
+ROPE_TYPES = ("default", "linear", "llama3", "yarn", "dynamic", "longrope")
 
 
 def shapes(c: Checkpoint) -> None:
@@ -89,15 +118,18 @@ def read(c: Checkpoint) -> Decoder:
     size = c.size("head_dim", default=max(1, width // heads))
     prefix = c.prefix("model.", "", probe="embed_tokens.weight")
     layer = prefix + "layers.{l}."
-    count = c.layers("num_hidden_layers")
     attention, network = layer + "self_attn.", layer + "mlp."
+    keys = [key for key in EPS if key in DEFAULTS.get(c.family, {})] or EPS
 
-    def norm(name: str, asked: bool = False) -> Norm | None:
-        if not (asked or c.present(name + ".weight")):
+    def norm(place: str, *names: str, asked: bool = False) -> Norm | None:
+        name = place + _first(c, place, *names)
+        if asked and c.family == "olmo":
+            return Norm(None, "layer", 1e-5)
+        if not (asked or c.present(f"{name}.weight")):
             return None
-        bias = c.there(name + ".bias")
-        kind = "layer" if bias or not (c.has(EPS[0]) or not any(map(c.has, EPS))) else "rms"
-        return Norm(name + ".weight", kind, c.positive(*EPS, default=1e-6), bias, plus_one=c.family in PLUS_ONE)
+        bias, rms = c.there(f"{name}.bias"), EPS[0] in keys and (c.has(EPS[0]) or not any(map(c.has, keys)))
+        eps, kind = c.positive(*keys, default=1e-6), "rms" if rms and not bias else "layer"
+        return Norm(f"{name}.weight", kind, eps, bias, c.family in PLUS_ONE, len(c.shape(f"{name}.weight")) == 2)
 
     def matrix(place: str, *names: str) -> Matrix:
         return Matrix.of(c, place + _first(c, place, *names))
@@ -105,35 +137,43 @@ def read(c: Checkpoint) -> Decoder:
     def told(key: str, usual: float | None = None) -> float | None:
         return c.positive(key) if c.has(key) and c.value(key) != usual else None
 
-    final = norm(prefix + _first(c, prefix, "norm", "final_layernorm"))
     both = c.present(layer + "pre_feedforward_layernorm.weight")  # norms around both sublayers
-    after = both or not c.present(layer + "input_layernorm.weight")
+    before = norm(layer, "input_layernorm", "attention_layernorm", asked=c.family == "olmo")
+    after = both or before is None
     parallel = c.flag("use_parallel_residual", default=False)
-    q, k, v = (Matrix.of(c, f"{attention}{name}_proj") for name in "qkv")
-    q_norm, k_norm = (norm(attention + _first(c, attention, f"{n}_norm", f"{n}_layernorm")) for n in "qk")
-    gated = c.present(network + "gate_proj.weight")
-    scalar = "query_pre_attn_scalar"
+    q_norm = norm(attention, "q_norm", "q_layernorm", "query_layernorm")
+    for key in ("use_qk_norm", "qk_layernorm"):
+        said = c.flag(key, default=q_norm is not None)
+        c.demand(said == (q_norm is not None), key, said, "what the weights say: whether there are norms of q and k")
+    fused = c.present(network + "gate_up_proj.weight")
+    up = matrix(network, "up_proj", "c_fc", "fc1", *["gate_up_proj"] * fused)
+    gate = up if fused else matrix(network, "gate_proj") if c.present(network + "gate_proj.weight") else None
+    whole = c.present(attention + "qkv_proj.weight")
+    q, k, v, qkv = (None if whole != (n == "qkv") else matrix(attention, f"{n}_proj") for n in ("q", "k", "v", "qkv"))
+    kinds = layers(c, c.layers("num_hidden_layers"), size)
+    clip, scalar = told("clip_qkv"), "query_pre_attn_scalar"
+    turned = q_norm is not None and c.family == "hunyuan_v1_dense"
+    divisor, factor = ("", "logits_scaling") if c.family == "hyperclovax" else ("logits_scaling", "logit_scale")
     return Decoder(
         family=c.family, vocab=c.size("vocab_size"), width=width, heads=heads,
         kv_heads=c.size("num_key_value_heads", default=heads), head_size=size, inner=c.size("intermediate_size"),
-        context=c.size("max_position_embeddings", default=2048), layers=layers(c, count, size),
+        context=Decoder.room(c.size(CONTEXT, default=2048), kinds), layers=kinds,
         embed=prefix + "embed_tokens.weight",
-        embed_scale=math.sqrt(width) if c.family in PLUS_ONE else told("embedding_multiplier", 1),
-        q=q, k=k, v=v, o=matrix(attention, "o_proj", "dense"), q_norm=q_norm, k_norm=k_norm,
-        norm_whole=q_norm is not None and c.shape(q_norm.tensor) != (size,),
-        network=Network(
-            matrix(network, "up_proj", "c_fc", "fc1"), matrix(network, "down_proj", "c_proj", "fc2"), _activation(c),
-            gate=Matrix.of(c, network + "gate_proj") if gated else None,
-        ),
-        parallel=parallel, residual_scale=told("residual_multiplier", 1),
-        before_attention=norm(layer + "input_layernorm"),
-        after_attention=norm(layer + "post_attention_layernorm", not both) if after else None,
-        before_network=norm(layer + ("pre_feedforward_layernorm" if both else "post_attention_layernorm"), not parallel)
-        if both or not after else None,
-        after_network=norm(layer + "post_feedforward_layernorm", not both) if after else None,
-        final=final or Norm(prefix + "norm.weight", "rms", 1e-6),
+        embed_scale=math.sqrt(width) if c.family in GEMMAS else told("embedding_multiplier", 1),
+        q=q, k=k, v=v, qkv=qkv, o=matrix(attention, "o_proj", "dense"), clip=clip, q_norm=q_norm, norm_turned=turned,
+        k_norm=norm(attention, "k_norm", "k_layernorm", "key_layernorm"),
+        norm_whole=q_norm is not None and not q_norm.by_head and c.shape(q_norm.tensor or "") != (size,),
+        network=Network(up, matrix(network, "down_proj", "c_proj", "fc2"), _activation(c), gate),
+        parallel=parallel, residual_scale=told("residual_multiplier", 1), before_attention=before,
+        after_attention=norm(layer, "post_attention_layernorm", asked=not both) if after
+        else norm(layer, "post_self_attn_layernorm", "post_norm1"),
+        before_network=norm(layer, "pre_feedforward_layernorm") if both
+        else None if after else norm(layer, "post_attention_layernorm", "feedforward_layernorm", asked=not parallel),
+        after_network=norm(layer, "post_feedforward_layernorm", asked=not both) if after
+        else norm(layer, "post_mlp_layernorm", "post_norm2"),
+        final=norm(prefix, "norm", "final_layernorm", asked=True),
         scale=c.positive(scalar) ** -0.5 if c.has(scalar) else told("attention_multiplier"),
-        logits_divisor=told("logits_scaling", 1),
+        logits_divisor=told(divisor, 1), logits_scale=told(factor, 1),
         softcap=told("attn_logit_softcapping"), final_softcap=told("final_logit_softcapping"),
         head=head(c, "lm_head", prefix + "embed_tokens.weight", default=c.family in TIED),
     )  # fmt: skip
@@ -182,7 +222,7 @@ def layers(c: Checkpoint, count: int, size: int) -> tuple[Layer, ...]:
     rotary = c.items("no_rope_layers", count) or [(i + 1) % every != 0 for i in range(count)]
     sliding = _sliding(c, rotary)
     window = c.size("sliding_window") if any(sliding) else None
-    if c.family == "exaone4" and c.has("sliding_window"):
+    if c.family == "cohere2" or (c.family == "exaone4" and c.has("sliding_window")):
         rotary = sliding
     style = "interleaved" if c.family in INTERLEAVED else "half"
     everywhere, near = (replace(rope(c, size, kind), style=style) for kind in ("full_attention", "sliding_attention"))
@@ -200,6 +240,8 @@ def _sliding(c: Checkpoint, rotary: list[Any]) -> list[bool]:
         for kind in kinds:
             c.require("layer_types", kind, "full_attention", "sliding_attention")
         return [kind == "sliding_attention" for kind in kinds]
+    if c.family == "cohere2":  # whose layers without a window have no rotary positions
+        c.require("use_sliding_window", c.flag("use_sliding_window", default=c.size("sliding_window") > 0), True)
     if not c.has("sliding_window") or not c.flag("use_sliding_window", default=True):
         return [False] * count
     if c.family == "smollm3":
@@ -208,7 +250,7 @@ def _sliding(c: Checkpoint, rotary: list[Any]) -> list[bool]:
     if c.has("sliding_window_pattern") and c.family != "gemma2":
         period = c.size("sliding_window_pattern")
     if period is not None:
-        return [(i + 1) % period != 0 for i in range(count)]
+        return [(i if c.family == "cwm" else i + 1) % period != 0 for i in range(count)]
     return [i >= int(c.number("max_window_layers", default=0)) for i in range(count)]
 
 
@@ -229,28 +271,67 @@ def rope(c: Checkpoint, size: int, kind: str) -> RotaryEmbedding:
         key, value = ("head_dim", size) if part == 1 else (next(filter(c.has, shares)), part)
         raise c.unsupported(key, value, "an even number of elements of a head")
     c.demand(dims <= RotaryEmbedding.MOST, "head_dim", size, f"at most {RotaryEmbedding.MOST}")
+    for key in (key for key in c.config if key.startswith(table) and c.has(key)):
+        name = key.removeprefix(table).partition(".")[0]
+        c.demand(name in ROPE_KEYS, key, c.config[key], ", ".join(sorted(ROPE_KEYS)))
     said = next((table + key for key in ("rope_type", "type") if c.has(table + key)), None)
     if said is None and c.has(table + "factor") and not local:
-        kinds = ", ".join(map(repr, ROPE_TYPES))
-        raise c.unsupported(table + "factor", c.config[table + "factor"], f"with a 'rope_type' beside it: {kinds}")
+        types = ", ".join(map(repr, ROPE_TYPES))
+        raise c.unsupported(table + "factor", c.config[table + "factor"], f"with a 'rope_type' beside it: {types}")
     if local or said is None:
+        c.demand(local or c.family not in SCALED, "rope_parameters", None, "with a 'rope_type'")
         return RotaryEmbedding(base, dims)
     name = c.text(said)
+    if c.family == "phi3" and name in ("su", "yarn"):
+        name = "longrope"  # of its first configurations
     c.require(said, name, *ROPE_TYPES)
-    if name == "default":
+    if name == "dynamic":
+        if c.has(table + "alpha"):
+            alpha, turns = c.positive(table + "alpha"), dims - 2
+            fits = turns > 0 and math.log(alpha) * dims / turns + math.log(base) < math.log(sys.float_info.max)
+            c.demand(fits, table + "alpha", alpha, "a factor of the base, over more than two elements of a head")
+            return RotaryEmbedding(base * alpha ** (dims / turns), dims)
+        context = c.size(CONTEXT, default=2048)
+        c.demand((c.room or 0) <= context, said, name, f"a context of up to {context} tokens")
+    if name in ("default", "dynamic"):
         return RotaryEmbedding(base, dims)
-    freqs = [base ** (-2 * d / dims) for d in range(dims // 2)]
+    freqs = tuple(base ** (-2 * d / dims) for d in range(dims // 2))
+    places = (ORIGINAL, table + ORIGINAL, CONTEXT)
+    if name == "longrope":
+        original = c.size(*places[: 1 if c.family == "phi3" else 3])
+        return _longrope(c, table, RotaryEmbedding(base, dims, freqs=freqs), original)
     factor = c.positive(table + "factor")
     if name == "linear":
         return RotaryEmbedding(base, dims, freqs=tuple(f / factor for f in freqs))
-    own_context = "original_max_position_embeddings"
-    whole = c.positive(own_context, table + own_context, "max_position_embeddings")
+    whole = c.positive(*places)
     if name == "yarn":
-        c.demand(dims == size, said, name, "all elements of a head turn")
-        return _yarn(c, table, RotaryEmbedding(base, dims, freqs=tuple(freqs)), factor, whole)
+        return _yarn(c, table, RotaryEmbedding(base, dims, freqs=freqs), factor, whole)
     low, high = c.number(table + "low_freq_factor"), c.number(table + "high_freq_factor")
     c.demand(high > low, table + "high_freq_factor", high, f"above 'low_freq_factor', {low!r}")
     return RotaryEmbedding(base, dims, freqs=tuple(_stretched(f, factor, low, high, whole) for f in freqs))
+
+
+def _longrope(c: Checkpoint, table: str, rope: RotaryEmbedding, original: int) -> RotaryEmbedding:
+    """Frequencies of texts longer than those trained on, where the cache has room for such; else of those.
+
+    Source: Ding et al., LongRoPE, 2024; `_compute_longrope_parameters` of Hugging Face's transformers.
+    """
+    long = (c.room or 0) > original
+    for key in (table + "short_factor", table + "long_factor"):
+        value, count = c.value(key), rope.dims // 2
+        good = isinstance(value, list) and len(value) == count and all(
+            type(f) in (int, float) and 0 < f <= sys.float_info.max for f in value
+        )  # fmt: skip
+        shown = f"a list of {len(value)}" if isinstance(value, list) else value
+        c.demand(good, key, shown, f"{count} factors above 0, one for each frequency")
+    factor = c.positive(table + "factor", default=c.size(CONTEXT, default=2048) / original)
+    c.demand(original > 1, ORIGINAL, original, "above 1")
+    usual = math.sqrt(1 + math.log(factor) / math.log(original)) if factor > 1 else 1.0
+    factors = c.value(table + ("long_factor" if long else "short_factor"))
+    return replace(
+        rope, freqs=tuple(f / by for f, by in zip(rope.freqs or (), factors)), original=original, long=long,
+        strength=c.positive(table + "attention_factor", default=usual),
+    )  # fmt: skip
 
 
 def _yarn(c: Checkpoint, table: str, rope: RotaryEmbedding, factor: float, context: float) -> RotaryEmbedding:

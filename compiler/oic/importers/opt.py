@@ -1,4 +1,4 @@
-"""OPT: learned positions from row 2 on, layer norms before the sublayers, biases everywhere."""
+"""OPT: learned positions from row 2 on, layer norms before sublayers (350m: of their sums), biases everywhere."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Decoder, Layer, Matrix, Network, Norm, Places, head
 
 SIGNS = tuple(
-    (f"{prefix}decoder.layers.0.self_attn_layer_norm.weight", f"{prefix}decoder.final_layer_norm.weight")
-    for prefix in ("model.", "")
-)
+    (f"{prefix}decoder.layers.0.self_attn_layer_norm.weight", f"{prefix}decoder.{other}.weight")
+    for prefix in ("model.", "") for other in ("final_layer_norm", "project_in")
+)  # fmt: skip
 ASKS = (("num_attention_heads",),)
 FIRST = 2
 """The row of the first position: those before it were for padding."""
@@ -32,9 +32,10 @@ def shapes(c: Checkpoint) -> None:
 
 def read(c: Checkpoint) -> Decoder:
     """Source: `opt` in Hugging Face's transformers."""
-    c.require("do_layer_norm_before", c.flag("do_layer_norm_before", default=True), True)
+    before = c.flag("do_layer_norm_before", default=True)
     width, heads, context = c.size("hidden_size"), c.size("num_attention_heads"), c.size("max_position_embeddings")
-    c.require("word_embed_proj_dim", c.size("word_embed_proj_dim", default=width), width)
+    embed_width = c.size("word_embed_proj_dim", default=width)
+    within = embed_width != width
     c.demand(width % heads == 0, "num_attention_heads", heads, f"a divisor of 'hidden_size', {width}")
     prefix = _prefix(c)
     layer, embed = prefix + "layers.{l}.", f"{prefix}embed_tokens.weight"
@@ -42,6 +43,8 @@ def read(c: Checkpoint) -> Decoder:
     def norm(name: str) -> Norm:
         return Norm(f"{name}.weight", "layer", EPS, f"{name}.bias")
 
+    norms = norm(f"{layer}self_attn_layer_norm"), norm(f"{layer}final_layer_norm")
+    last = before and not c.flag("_remove_final_layer_norm", default=False)
     q, k, v, o = (Matrix.of(c, f"{layer}self_attn.{name}_proj") for name in ("q", "k", "v", "out"))
     return Decoder(
         family="opt", vocab=c.size("vocab_size"), width=width, heads=heads, kv_heads=heads, head_size=width // heads,
@@ -50,6 +53,9 @@ def read(c: Checkpoint) -> Decoder:
         network=Network(
             Matrix.of(c, f"{layer}fc1"), Matrix.of(c, f"{layer}fc2"), c.text("activation_function", default="relu")
         ),
-        before_attention=norm(f"{layer}self_attn_layer_norm"), before_network=norm(f"{layer}final_layer_norm"),
-        final=norm(f"{prefix}final_layer_norm"), head=head(c, "lm_head", embed, default=True),
+        before_attention=norms[0] if before else None, before_network=norms[1] if before else None,
+        after_attention=None if before else norms[0], after_network=None if before else norms[1], norm_sums=not before,
+        final=norm(f"{prefix}final_layer_norm") if last else None,
+        embed_width=embed_width if within else None, enter=Matrix.of(c, f"{prefix}project_in") if within else None,
+        leave=Matrix.of(c, f"{prefix}project_out") if within else None, head=head(c, "lm_head", embed, default=True),
     )  # fmt: skip

@@ -59,6 +59,9 @@ def transformer_program(c: Checkpoint, model: Decoder | EncoderDecoder, buffers:
         raise fail("import-config", f"a cache of '{request.cache}': {', '.join(CACHES)}")
     model = replace(model, context=room)
     if isinstance(model, Decoder):
+        strengths = {layer.rope.strength for layer in model.layers if layer.rope and model.norm_turned}
+        c.demand(strengths <= {1.0}, "attention_factor", strengths, "1, where norms of q and k are behind it")
+        c.demand(not (model.clip and model.q_norm), "clip_qkv", model.clip, "none, beside norms of q and k")
         w = Writer(c=c, layers=len(model.layers))
         text = decoder_text(w, model, request, activations=ACTIVATIONS)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,7 +10,6 @@ import numpy as np
 from oic.dtypes import Array, DType, f32
 from oic.importers.checkpoint import STACKED, Checkpoint
 
-FREQUENCIES = "rope_frequencies"
 INVERSE = "inverse_of_layer"
 
 
@@ -58,13 +58,13 @@ class Writer:
             self.constants.append(f"{INVERSE}(l): f32; // 1 / (l + 1)")
         return f"{INVERSE}[l]"
 
-    def frequencies(self, freqs: tuple[float, ...]) -> str:
-        """A constant of the importer's own with these numbers."""
-        array = np.asarray(freqs, np.float32)
-        for name, known in self.extra.items():
-            if np.array_equal(known, array):
-                return name
-        name = FREQUENCIES + (f"_{len(self.extra)}" if self.extra else "")
+    def own(self, name: str, numbers: Sequence[float]) -> str:
+        """A constant of the importer's own with these numbers; others of its name are numbered."""
+        array = np.asarray(numbers, np.float32)
+        for known, had in self.extra.items():
+            if np.array_equal(had, array):
+                return known
+        name += f"_{len(self.extra)}" if name in self.extra else ""
         self.extra[name] = array
         self.constants.append(f"{name}: f32[{len(array)}];")
         return name
