@@ -310,6 +310,31 @@ def test_factors_of_rotary_frequencies(tmp_path: Path) -> None:
     assert "a factor that is not above 0" in refused(write(tmp_path / "c.gguf", "llama", tensors, **KEYS), tmp_path)[1]
 
 
+def test_factors_of_short_and_long_texts(tmp_path: Path) -> None:
+    """Both are there, with the context of short texts, in which the others are not read."""
+    factors = {f"rope_factors_{n}.weight": np.full(DH // 2, f, np.float32) for n, f in (("short", 2), ("long", 4))}
+    keys = KEYS | {"rope.scaling.type": "longrope", "rope.scaling.original_context_length": 12}
+    source = write(tmp_path / "m.gguf", "llama", as_gguf(weights()) | factors, **keys)
+    for context, factor, room in ((None, 2.0, 12), (12, 2.0, 12), (13, 4.0, 13)):
+        linear = KEYS | {"rope.scaling.factor": factor}
+        made, wanted = (
+            import_checkpoint(path, tmp_path / f"{path.stem}{context}", context=context)
+            for path in (source, write(tmp_path / "l.gguf", "llama", as_gguf(weights()), **linear))
+        )
+        assert made.context == room and logits(made).tobytes() == logits(wanted).tobytes()
+    for other, text in {
+        "rope_factors_long.weight": "[4]", "rope_factors_short.weight": "[4]", "rope_freqs.weight": "none beside",
+    }.items():  # fmt: skip
+        wrong = as_gguf(weights()) | factors | {other: np.ones(3, np.float32)}
+        assert text in refused(write(tmp_path / "w.gguf", "llama", wrong, **keys), tmp_path)[1]
+        one = {n: a for n, a in (as_gguf(weights()) | factors).items() if n != other}
+        if other in factors:
+            assert f"'{other}' is 'of shape []'" in refused(write(tmp_path / "o.gguf", "llama", one, **keys), tmp_path)[1]
+    keys = {k: v for k, v in keys.items() if "original" not in k}
+    source = write(tmp_path / "n.gguf", "llama", as_gguf(weights()) | factors, **keys)
+    assert "nothing says 'rope.scaling.original_context_length'" in refused(source, tmp_path)[1]
+
+
 def test_a_factor_of_0_is_none(tmp_path: Path) -> None:
     texts = []
     for value in ({}, {"attn_logit_softcapping": 0.0, "final_logit_softcapping": 0.0, "attention.scale": 0.0}):
@@ -442,6 +467,11 @@ def test_without_the_package_blocks_are_refused_and_nothing_is_written(
         ("llama", {"rope.dimension_count": 7}, "import-unsupported", "rope.dimension_count"),
         ("llama", {"attention.head_count": [4, 4]}, "import-config", "a positive integer"),
         ("llama", {"attention.value_length": 4}, "import-unsupported", "attention.value_length"),
+        ("llama", {"residual_scale": 0.5}, "import-unsupported", "'residual_scale' is 0.5"),
+        ("command-r", {"attention.layer_norm_epsilon": 1e-5}, "import-config", "nothing says 'logit_scale'"),
+        ("cohere2", {"attention.layer_norm_epsilon": 1e-5, "logit_scale": 1.0}, "import-config",
+         "nothing says 'attention.sliding_window'"),
+        ("hunyuan-dense", {"rope.scaling.attn_factor": 1.5}, "import-unsupported", "'rope.scaling.attn_factor' is 1.5"),
         ("gemma3", {"attention.sliding_window": 4, "attention.sliding_window_pattern": [1]}, "import-config", "a list of 2"),
     ],
 )  # fmt: skip

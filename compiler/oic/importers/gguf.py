@@ -35,7 +35,7 @@ class Architecture:
     bare_norms  norms have no weights
     fused       gate and up of the network are one tensor
     before      what the norm before the network is called
-    parallel    both sublayers read the same
+    parallel    both sublayers read the same, and logits are scaled
     turned      norms of q and k come behind rotary positions
     near_rope   layers without a window have no rotary positions
     """
@@ -130,7 +130,8 @@ def read(c: Checkpoint) -> Decoder:
         embed="token_embd.weight", embed_scale=math.sqrt(width) if a.scaled else None,
         positions=None if a.style else Places("position_embd.weight", positions[0] if positions else 0),
         final=_norm(c, a, eps, "output_norm") or Norm("output_norm.weight", a.norm, eps),
-        parallel=c.flag("use_parallel_residual", default=a.parallel), logits_scale=c.optional("logit_scale"),
+        parallel=c.flag("use_parallel_residual", default=a.parallel),
+        logits_scale=(c.number("logit_scale") if a.parallel else c.optional("logit_scale")) or None,
         scale=c.optional("attention.scale") or ((width // heads) ** -0.5 if large else None),
         softcap=c.optional("attn_logit_softcapping") or None,
         final_softcap=c.optional("final_logit_softcapping") or None,
