@@ -175,7 +175,8 @@ def test_a_counter_that_wrapped_is_refused_alike(dtype: str) -> None:
         " block entry { cache.write row >> R[n]; cache.increment n; }"
     )
     messages = set()
-    for maker in [*(oic.Simulator(oic.parse(text), stage=s) for s in ("graph", "planned")), oic.Synthesizer(oic.parse(text))]:
+    makers: list[Any] = [oic.Simulator(oic.parse(text), stage=stage) for stage in ("graph", "planned")]
+    for maker in [*makers, oic.Synthesizer(oic.parse(text))]:
         with maker.make_executor() as executor:
             for _ in range(2):
                 executor.step(row=np.ones(2, np.float32))
