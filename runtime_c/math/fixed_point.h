@@ -38,9 +38,8 @@ static inline int32_t oic_high_half(int32_t x, int32_t multiplier)
 /* v / 2^n, n of 0 to 31, halves away from zero.  Without branches: a loop over v becomes vector code. */
 static inline int32_t oic_shift_rounded(int32_t v, int n)
 {
-    const int32_t mask = (int32_t)((UINT32_C(1) << n) - 1);
-    const uint32_t sign = 0u - (uint32_t)(v < 0), whole = (((uint32_t)v ^ sign) >> n) ^ sign;
-    return oic_wrap_i32(whole + ((v & mask) > (mask >> 1) + (v < 0) ? 1u : 0u));
+    const uint32_t sign = 0u - (uint32_t)(v < 0), size = ((uint32_t)v ^ sign) - sign, half = (UINT32_C(1) << n) >> 1;
+    return oic_wrap_i32((((size + half) >> n) ^ sign) - sign);
 }
 
 /* TensorFlow Lite's MultiplyByQuantizedMultiplier: the shift left wraps, one of them is 0. */

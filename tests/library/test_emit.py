@@ -260,6 +260,8 @@ def test_lines_are_short_and_say_what_is_so(tmp_path: Path) -> None:
 # Element types of bodies that do not take floats of one type.
 TYPES: dict[str, tuple[tuple[str, ...], ...]] = {
     "attention": (("f32", "f16"), ("f32", "i8"), ("f64", "f64"), ("f32", "f32")),
+    "conv_bytes": (("i8", "i32", "i32"), ("i8", "i16", "i8")),
+    "conv_bytes_requantized": (("i8", "u8", "i32"),),
     "conv_panels": (("f32",) * 3, ("f64",) * 3),
     "conv_planes": (("f32",) * 3, ("f64",) * 3),
     "conv_planes_int": (("i8", "i32", "i32"), ("i8", "i8", "i8")),
@@ -268,6 +270,8 @@ TYPES: dict[str, tuple[tuple[str, ...], ...]] = {
     "conv_winograd": (("i8", "i32", "i32"), ("i8", "i16", "i8")),
     "conv_winograd_requantized": (("i8", "u8", "i32"),),
     "conv": (("f16",) * 3, ("f64",) * 3, ("i4", "i32", "i4"), ("u8", "u64", "u64")),
+    "depthwise_bytes": (("i8", "i32", "i32"), ("i8", "i16", "i8")),
+    "depthwise_bytes_requantized": (("i8", "u8", "i32"),),
     "dequantize": (("u4", "f16", "u4"), ("i32", "f32", "i32")),
     "extreme_of_product": ((),),
     "gather": (("f16", "i64"), ("i4", "i32")),

@@ -1,10 +1,10 @@
-/* A board with a Cortex-M, whose emulator lets programs print: it starts, calls run(), and stops. */
+/* A board with a Cortex-M, whose emulator lets programs print: it starts, calls run(), and stops.  BOARD_STACK is its end of RAM. */
 #ifndef BOARD_H
 #define BOARD_H
 
 #include <stdint.h>
 
-static void run(void);
+__attribute__((noinline)) static void run(void); /* which may keep registers of units that are off until it is called */
 
 static void board_ask(int what, const void *with)
 {
@@ -44,7 +44,7 @@ static void board_fault(void)
 
 typedef void (*board_handler)(void);
 __attribute__((section(".vectors"), used)) static const board_handler board_vectors[] = {
-    (board_handler)0x31200000u, board_start, board_fault, board_fault, board_fault, board_fault, board_fault,
+    (board_handler)BOARD_STACK, board_start, board_fault, board_fault, board_fault, board_fault, board_fault,
 };
 
 #endif

@@ -1,5 +1,6 @@
 /* Every function of registers.h and its lanes, on special and random numbers and all those of 16 bits: a line a function,
    with a hash of all results.  NaNs are equal. */
+#include "simd/bytes.h"
 #include "simd/lanes.h"
 #include "simd/slow_fma.h"
 #include "simd/words.h"
@@ -325,6 +326,30 @@ static void over(void)
     said("some");
 }
 
+/* Products of bytes along rows, and along taps: of any length, at any place, of extremes too. */
+static void byte_rows(void)
+{
+    uint32_t sum[OIC_BYTE_ROWS], taps[16];
+    for (ptrdiff_t n = 0; n <= 70; ++n) {
+        for (ptrdiff_t at = 0; at < 5; ++at) {
+            oic_byte_rows(sum, bytes + at, others + 3 * n + at, n + 7 * at, n);
+            for (ptrdiff_t r = 0; r < OIC_BYTE_ROWS; ++r) {
+                seen(sum[r]);
+            }
+            for (ptrdiff_t m = 1; m <= 16; m += 5) {
+                for (ptrdiff_t i = 0; i < m; ++i) {
+                    taps[i] = (uint32_t)i;
+                }
+                oic_byte_taps(taps, m, bytes + n, 1 + at % 3, others + at, n % 20, 1 + n % 7 / 6);
+                for (ptrdiff_t i = 0; i < m; ++i) {
+                    seen(taps[i]);
+                }
+            }
+        }
+    }
+    said("bytes");
+}
+
 /* Words of four numbers, of four rows and of one, and their products with others: whatever a word has, sums are the same. */
 static void words(void)
 {
@@ -397,6 +422,7 @@ int registers(void)
     narrow();
     over();
     words();
+    byte_rows();
     return OIC_WIDTH;
 }
 

@@ -18,7 +18,7 @@ from oic.toolchain.compiler import find_compiler
 from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from paths import ROOT
 from processor import AVX2, AVX512, features
-from runtime.boards import CORTEX_M55, EMULATOR
+from runtime.boards import CORTEX_M4, CORTEX_M55, EMULATOR, EMULATOR_M4
 from runtime.native import EMULATED
 
 SOURCE = ROOT / "tests" / "runtime" / "registers.c"
@@ -71,6 +71,7 @@ MACHINES = {
         4, "aarch64-linux-gnu-gcc", ("-static", "-march=armv8.2-a+dotprod+fp16"), ("qemu-aarch64",)
     ),
     "helium": Machine(1, CORTEX_M55[0], (*CORTEX_M55[1:], "-fno-math-errno"), EMULATOR),
+    "arm pairs of halves": Machine(1, CORTEX_M4[0], (*CORTEX_M4[1:], "-fno-math-errno"), EMULATOR_M4),
     "wasm": Machine(4, "clang", WASM, ("node", "run.js")),
 }
 

@@ -368,6 +368,23 @@ class Convolution(Sums):
         blocks = (dims.floor_div(size + step * count - 1, step * count) for size, step, count in ends)
         return dims.product([*self.x.shape[: -self.spatial - 1], self.groups, self._parts(), *blocks])
 
+    def _fits_bytes(self) -> bool:
+        """Sums of 32 bits of bytes as they are declared."""
+        return self.x.dtype is i8 and self.result.dtype.bits <= 32 and self.taps is None
+
+    def _depthwise(self) -> bool:
+        """Each output channel sees one plane, which fewer see than are computed together."""
+        return self._window()[0] == 1 and dims.maximum(self._outputs()) // self.groups < FOUR
+
+    def _byte_args(self) -> KernelArgs:
+        channels, taps = self._most()
+        return {**self._args(), "work": Scratch(channels * math.prod(taps), self.x.dtype.value)}
+
+    def _padded_args(self) -> KernelArgs:
+        ends = self._setting("padding", 0)
+        sizes = [dims.maximum(size) + 2 * end for size, end in zip(self._sizes(self.x), ends, strict=True)]
+        return {**self._args(), "work": Scratch(math.prod(sizes), self.x.dtype.value) if any(ends) else None}
+
     def _cost_of_planes(self, target: Target) -> float:
         """The more, the fewer lanes have positions: behind the rows of a block, and of a last register."""
         if not target.hosted:
@@ -391,6 +408,11 @@ class Convolution(Sums):
             Kernel("conv_planes_int", _types, _word_args, call="conv_planes", fits=_in_words,
                    units=_units, work=products, phases=True),
             "conv_planes_requantized"),
+        *or_requantized(
+            Kernel("depthwise_bytes", _types, _padded_args, fits=lambda op: op._fits_bytes() and op._depthwise(),
+                   cost=lambda op, target: streamed(op.w, ""))),
+        *or_requantized(
+            Kernel("conv_bytes", _types, _byte_args, fits=_fits_bytes, cost=lambda op, target: streamed(op.w, ""))),
         *or_requantized(
             Kernel("conv", _types, _args, fits=lambda op: not op._in_words(),
                    cost=lambda op, target: streamed(op.w, "") * (1 + target.costs.staged))),

@@ -136,11 +136,10 @@ static inline void oic_requantized_each(const oic_requantized *by, uint32_t *res
         sums = oic_requantized_limited(oic_requantized_scaled_each(sums, by_them, moved), within);
         memcpy(v + e, &sums, sizeof sums);
     }
-    for (ptrdiff_t i = e; i < n; ++i) {
-        const int left = oic_shift_of(shift[i]), right = oic_shift_of(-shift[i]);
-        v[i] = (uint32_t)oic_scale_tflite(oic_wrap_i32(v[i]), multiplier[i], left, right);
+    for (; e < n; ++e) {
+        const int32_t scaled = oic_scale_tflite(oic_wrap_i32(v[e]), multiplier[e], oic_shift_of(shift[e]), oic_shift_of(-shift[e]));
+        v[e] = oic_requantized_limit(scaled, within);
     }
-    oic_requantized_limits(v + e, n - e, within);
 }
 
 /* v = n results, of sums of number p. */
