@@ -6,6 +6,7 @@
 #include "version.h"
 
 #include <float.h>
+#include <limits.h>
 
 #if defined(__FAST_MATH__)
 #error "oic: -ffast-math and -Ofast change results: compile generated code without them"
@@ -24,6 +25,10 @@
 #if (defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__) || defined(__BIG_ENDIAN__) || \
     defined(__ARMEB__)
 #error "oic: generated code, its weights and saved states are for little-endian machines"
+#endif
+
+#if defined(INT_MAX) && (INT_MAX < 0x7fffffff || DBL_MANT_DIG != 53)
+#error "oic: generated code is for machines whose int has at least 32 bits, and whose double has 64"
 #endif
 
 #if defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 16

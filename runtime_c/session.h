@@ -173,10 +173,11 @@ static inline oic_status oic_check_size(oic_refusal *why, int32_t line, const ch
     return size == expected ? OIC_OK : oic_refuse(why, OIC_ERR_SHAPE, line, variable, size, expected);
 }
 
-/* Index arithmetic whose operands may be anything: a result beyond 64 bits is refused. */
+/* Index arithmetic whose operands may be anything: a result beyond 64 bits is refused, and 0. */
 static inline oic_status oic_index_add(oic_refusal *why, int32_t line, int64_t a, int64_t b, int64_t *result)
 {
     if (b > 0 ? a > INT64_MAX - b : a < INT64_MIN - b) {
+        *result = 0;
         return oic_refuse(why, OIC_ERR_OVERFLOW, line, NULL, a, b > 0 ? INT64_MAX - b : INT64_MIN - b);
     }
     *result = a + b;
@@ -186,6 +187,7 @@ static inline oic_status oic_index_add(oic_refusal *why, int32_t line, int64_t a
 static inline oic_status oic_index_sub(oic_refusal *why, int32_t line, int64_t a, int64_t b, int64_t *result)
 {
     if (b > 0 ? a < INT64_MIN + b : a > INT64_MAX + b) {
+        *result = 0;
         return oic_refuse(why, OIC_ERR_OVERFLOW, line, NULL, a, b > 0 ? INT64_MIN + b : INT64_MAX + b);
     }
     *result = a - b;
@@ -199,6 +201,7 @@ static inline oic_status oic_index_mul(oic_refusal *why, int32_t line, int64_t a
     const int negative = (a < 0) != (b < 0);
     const uint64_t most = (uint64_t)INT64_MAX + (negative ? 1u : 0u);
     if (y != 0 && x > most / y) {
+        *result = 0;
         return oic_refuse(why, OIC_ERR_OVERFLOW, line, NULL, a, b);
     }
     if (negative && x * y != 0) {
@@ -214,6 +217,7 @@ static inline oic_status oic_index_of_u64(oic_refusal *why, int32_t line, const 
                                           int64_t *result)
 {
     if (value > (uint64_t)INT64_MAX) {
+        *result = 0;
         return oic_refuse(why, OIC_ERR_OVERFLOW, line, variable, INT64_MAX, INT64_MAX);
     }
     *result = (int64_t)value;

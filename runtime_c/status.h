@@ -20,19 +20,11 @@ typedef enum {
 /* "OIC_OK", "OIC_ERR_SHAPE", ... */
 static inline const char *oic_status_name(oic_status status)
 {
-    switch (status) {
-    case OIC_OK: return "OIC_OK";
-    case OIC_ERR_SHAPE: return "OIC_ERR_SHAPE";
-    case OIC_ERR_INDEX: return "OIC_ERR_INDEX";
-    case OIC_ERR_CACHE_FULL: return "OIC_ERR_CACHE_FULL";
-    case OIC_ERR_INPUT: return "OIC_ERR_INPUT";
-    case OIC_ERR_STATE: return "OIC_ERR_STATE";
-    case OIC_ERR_WEIGHTS: return "OIC_ERR_WEIGHTS";
-    case OIC_ERR_OVERFLOW: return "OIC_ERR_OVERFLOW";
-    case OIC_ERR_MEMORY: return "OIC_ERR_MEMORY";
-    case OIC_ERR_BUILD: return "OIC_ERR_BUILD";
-    }
-    return "no status";
+    static const char *const names[] = {"OIC_OK", "OIC_ERR_SHAPE", "OIC_ERR_INDEX", "OIC_ERR_CACHE_FULL",
+                                        "OIC_ERR_INPUT", "OIC_ERR_STATE", "OIC_ERR_WEIGHTS", "OIC_ERR_OVERFLOW",
+                                        "OIC_ERR_MEMORY", "OIC_ERR_BUILD"};
+    const unsigned number = status;
+    return number < sizeof names / sizeof *names ? names[number] : "no status";
 }
 
 #endif

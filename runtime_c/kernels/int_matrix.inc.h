@@ -9,12 +9,12 @@
 static inline void NAME(oic_int_sums)(W_SUM *restrict sum, const T *restrict a, ptrdiff_t a0, const T *restrict b, ptrdiff_t b0,
                                       ptrdiff_t K, ptrdiff_t n, ptrdiff_t ak, ptrdiff_t bk, ptrdiff_t bn)
 {
-    ptrdiff_t l = 0;
+    ptrdiff_t whole = 0;
     if (ak != 1 || bk != 1) {
         memset(sum, 0, (size_t)n * sizeof *sum);
         for (ptrdiff_t k = 0; k < K; ++k) {
             const W_SUM p = (W_SUM)LOAD(a, a0 + k * ak);
-            for (l = 0; l < n; ++l) {
+            for (ptrdiff_t l = 0; l < n; ++l) {
                 const W_SUM q = (W_SUM)LOAD(b, b0 + k * bk + l * bn);
                 sum[l] = sum[l] + p * q;
             }
@@ -22,8 +22,8 @@ static inline void NAME(oic_int_sums)(W_SUM *restrict sum, const T *restrict a, 
         return;
     }
 #if OIC_IS_ONE(OIC_PASTE(OIC_IS_I8_, OIC_X))
-    const ptrdiff_t whole = sizeof(W_SUM) == sizeof(uint32_t) ? n - n % OIC_BYTE_ROWS : 0; /* or gcc warns of what is left of none */
-    for (; l < whole; l += OIC_BYTE_ROWS) {
+    whole = sizeof(W_SUM) == sizeof(uint32_t) ? n / OIC_BYTE_ROWS * OIC_BYTE_ROWS : 0;
+    for (ptrdiff_t l = 0; l < whole; l += OIC_BYTE_ROWS) {
         uint32_t total[OIC_BYTE_ROWS];
         oic_byte_rows(total, a + a0, b + b0 + l * bn, bn, K);
         for (int r = 0; r < OIC_BYTE_ROWS; ++r) {
@@ -31,7 +31,7 @@ static inline void NAME(oic_int_sums)(W_SUM *restrict sum, const T *restrict a, 
         }
     }
 #endif
-    for (; l < n; ++l) {
+    for (ptrdiff_t l = whole; l < n; ++l) {
         W_SUM total = 0;
         for (ptrdiff_t k = 0; k < K; ++k) {
             const W_SUM p = (W_SUM)LOAD(a, a0 + k);

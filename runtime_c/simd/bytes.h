@@ -21,12 +21,12 @@ static inline __m256i oic_bytes_wide(const int8_t *from)
 /* The products of the first numbers of x with those of rows of w, which lie ldw apart; how many, at most K. */
 static inline ptrdiff_t oic_bytes_first(uint32_t *restrict sum, const int8_t *x, const int8_t *w, ptrdiff_t ldw, ptrdiff_t K)
 {
+    const ptrdiff_t whole = K / 16 * 16;
     __m256i a[OIC_BYTE_ROWS];
-    ptrdiff_t k = 0;
     for (int r = 0; r < OIC_BYTE_ROWS; ++r) {
         a[r] = _mm256_setzero_si256();
     }
-    for (; K - k >= 16; k += 16) {
+    for (ptrdiff_t k = 0; k < whole; k += 16) {
         const __m256i wide = oic_bytes_wide(x + k);
         for (int r = 0; r < OIC_BYTE_ROWS; ++r) {
             a[r] = _mm256_add_epi32(a[r], _mm256_madd_epi16(wide, oic_bytes_wide(w + r * ldw + k)));
@@ -35,7 +35,7 @@ static inline ptrdiff_t oic_bytes_first(uint32_t *restrict sum, const int8_t *x,
     const __m256i pairs = _mm256_hadd_epi32(_mm256_hadd_epi32(a[0], a[1]), _mm256_hadd_epi32(a[2], a[3]));
     const __m128i all = _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
     _mm_storeu_si128((__m128i *)(void *)sum, all);
-    return k;
+    return whole;
 }
 #elif !defined(OIC_PORTABLE) && defined(__ARM_FEATURE_MVE) && defined(__GNUC__) && !defined(__ARM_BIG_ENDIAN)
 #include <arm_mve.h>

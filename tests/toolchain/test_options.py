@@ -105,12 +105,70 @@ def test_attention_without_vectors_has_no_warnings(compiler: str, tmp_path: Path
         assert done.returncode == 0, done.stderr[:500]
 
 
+WINDOW = """
+dynamic { x: i8[3, 16]; }
+constant { w: i8[24, 80]; b: i32[24]; }
+persistent { n: i64; past(t): i8[16] @table @fixed(t=5) @ring(t); }
+volatile { y: i32[24]; }
+block entry {
+  assign rows: i8[5, 16]; assign flat: i8[80];
+  cache.write x >> past[3 * n..3 * n + 3];
+  cache.increment n;
+  cache.read past[-5..] >> rows;
+  op reshape(rows, shape=[80]) >> flat;
+  op linear(flat, w, b=b, acc=i32) >> y;
+  return;
+}
+"""
+
+
+def window(folder: Path) -> None:
+    model = oic.Model(tensors={"w": np.ones((24, 80), np.int8), "b": np.zeros(24, np.int32)})
+    oic.Synthesizer(oic.parse(WINDOW, "window"), model, target="freestanding").emit(folder)
+
+
+@pytest.mark.parametrize("compiler", ["gcc -march=native", "gcc", "clang", "arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb"])
+def test_no_level_has_warnings(compiler: str, tmp_path: Path) -> None:
+    """Of sizes that are known, whose loops compilers take apart, and of indices that are not: what a refusal left unset."""
+    window(tmp_path)
+    name, *machine = compiler.split()
+    for level in ("-O0", "-Og", "-Os", "-O2", "-O3"):
+        plain = [level, *MEANING, *ONE_COPY, *WARNINGS, "-Werror", "-c", "-o", str(tmp_path / "window.o")]
+        done = called(name, " ".join(machine), *(f for f in plain if name != "clang" or f not in ONE_COPY), str(tmp_path / "window.c"))
+        assert done.returncode == 0, level + done.stderr[:800]
+
+
+@pytest.mark.parametrize("machine", ["avr", "msp430"])
+def test_an_int_of_16_bits_is_refused(machine: str, small: Path) -> None:
+    done = called("clang", f"--target={machine} -ffreestanding", "-fsyntax-only", "-x", "c", str(small / "oic" / "machine.h"))
+    if "unknown target" in done.stderr:
+        pytest.skip(f"this clang is not for {machine}")
+    assert done.returncode != 0 and "int has at least 32 bits" in done.stderr, done.stderr[:500]
+
+
+def test_headers_for_users_have_none_of_the_warnings_of_firmware(tmp_path: Path) -> None:
+    """Those with which projects compile their own sources: what these include is theirs."""
+    window(tmp_path)
+    statuses = re.findall(r"^    (OIC_\w+)", (runtime_dir() / "status.h").read_text(), re.MULTILINE)
+    lines = [f"strcmp(oic_status_name({name}), \"{name}\") == 0 && " for name in statuses]
+    main = f"int main(void) {{ return {''.join(lines)}oic_status_name((oic_status)99)[0] == 'n' ? 0 : 1; }}\n"
+    (tmp_path / "user.c").write_text('#include <string.h>\n#include "window.h"\n#include "oic/journal.h"\n' + main)
+    strict = ["-Wsign-conversion", "-Wcast-qual", "-Wcast-align", "-Wundef", "-Wswitch-default", "-Wswitch-enum", "-Wstrict-prototypes", "-Wvla"]
+    for compiler, more in (("gcc", ["-Wcast-align=strict"]), ("clang", ["-Weverything", "-Wno-padded", "-Wno-declaration-after-statement"])):
+        if shutil.which(compiler) is None:
+            continue
+        program = str(tmp_path / compiler)
+        done = called(compiler, "", *WARNINGS, *strict, *more, "-Werror", "-o", program, str(tmp_path / "user.c"))
+        assert done.returncode == 0, done.stderr[:800]
+        assert subprocess.run([program], check=False).returncode == 0
+
+
 def names_of_the_runtime() -> set[str]:
     """Of capital letters, without its prefix: those of kernels and of their sizes.  Others are macros that it defines itself."""
     texts = [path.read_text(encoding="utf-8") for path in runtime_dir().rglob("*.h")]
     words = {w for text in texts for w in re.findall(r"\b[A-Z][A-Z0-9_]*\b", re.sub(r'/\*.*?\*/|"[^"\n]*"|\'.\'', "", text, flags=re.DOTALL))}
     own = {w for text in texts for w in re.findall(r"#\s*define (\w+)", text)}
-    system = r"OIC_|U?INT\d|\w+_MAX$|FLT_|AT_HWCAP|CLOCK_|MADV_|MAP_|PROT_|O_RDONLY|(INFINITY|NAN|NULL|STDC|FP_CONTRACT|OFF|GCC)$"
+    system = r"OIC_|U?INT\d|\w+_MAX$|FLT_|DBL_|AT_HWCAP|CLOCK_|MADV_|MAP_|PROT_|O_RDONLY|(INFINITY|NAN|NULL|STDC|FP_CONTRACT|OFF|GCC)$"
     return {w for w in words if not re.match(system, w) and (w not in own or len(w) == 1)}
 
 
