@@ -51,11 +51,12 @@ class Network:
 
 @dataclass(frozen=True)
 class Board:
-    """One that qemu knows: its processor's flags, and where flash and RAM begin, and RAM ends."""
+    """One that qemu knows: its processor's flags, and where vectors, flash and RAM begin, and RAM ends."""
 
     machine: str
     flags: tuple[str, ...]
-    flash: int = 0
+    vectors: int = 0
+    flash: int = 0x400
     ram: int = 0x20000000
     end: int = 0x20400000
 
@@ -65,7 +66,9 @@ BOARDS = {
     "m3": Board("mps2-an385", ("-mcpu=cortex-m3",)),
     "m4": Board("mps2-an386", ("-mcpu=cortex-m4", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")),
     "m7": Board("mps2-an500", ("-mcpu=cortex-m7", "-mfloat-abi=hard", "-mfpu=fpv5-d16")),
-    "m55": Board("mps3-an547", ("-mcpu=cortex-m55+nomve.fp", "-mfloat-abi=hard"), 0x10000000, 0x31000000, 0x31200000),
+    "m55": Board(
+        "mps3-an547", ("-mcpu=cortex-m55+nomve.fp", "-mfloat-abi=hard"), 0x10000000, 0x11000000, 0x31000000, 0x31200000
+    ),
 }
 MAIN = """
 #include <string.h>
@@ -268,8 +271,8 @@ def program(net: Network, board: Board, options: argparse.Namespace, folder: Pat
     counts = {f"{name}s": math.prod(of[1]) for name, of in (("x", net.x), ("y", net.y))}
     scale = " / 64.0f" if net.x[0] == "f32" else ""
     (folder / "main.c").write_text(MAIN.format(**types, **counts, scale=scale, steps=STEPS, loops=LOOPS, row=ROW))
-    code = f"{board.flash + 0x400:#x}"
-    places = f"-Wl,--section-start=.vectors={board.flash:#x},-Ttext={code},-Tdata={board.ram:#x},-e,{code}"
+    code = f"{board.flash:#x}"
+    places = f"-Wl,--section-start=.vectors={board.vectors:#x},-Ttext={code},-Tdata={board.ram:#x},-e,{code}"
     call = [COMPILER, "-mthumb", *board.flags, "-std=gnu99", "-nostartfiles", f"-DBOARD_STACK={board.end:#x}u", places]
     call += [*options.cflags, *MEANING, "-I", str(folder), "-I", str(ROOT / "tests" / "runtime")]
     call += [str(folder / name) for name in ("main.c", "net.c", "net.weights.c")]

@@ -68,7 +68,7 @@ CASES: tuple[tuple[str, Shape, Shape, dict[str, list[int]], str], ...] = (
 
 def at_run_time(w: Shape, settings: Mapping[str, Any], kernel: str) -> str:
     """The kernel of such a convolution whose weights no pass can see."""
-    if kernel not in (BYTES, TILES):
+    if kernel not in (BYTES, TILES) or w[2:] in ((1,), (1, 1)):
         return "conv"
     return "depthwise_bytes" if w[1] == 1 and w[0] < 4 * settings.get("groups", [1])[0] else "conv_bytes"
 
