@@ -12,6 +12,7 @@
 #define OIC_HELD (OIC_SMALL_STACK ? 32 : OIC_PART) /* the same, where no bits show it */
 #define OIC_PARTS 64 /* sums of parts that are added before their sum is added to the total */
 #define OIC_CHUNK 256 /* products that are added one after the other, from zero */
+#define OIC_BLOCK (OIC_SMALL_STACK ? 32 : OIC_CHUNK) /* of them, whose operands are widened or gathered at a time */
 
 /* The sum of sixteen numbers. */
 static inline float oic_tree_f32(const float *restrict a)

@@ -32,7 +32,7 @@ static inline oic_register_f32 oic_row_i8(const int8_t *p) { return oic_register
 /* What becomes of a chain that has been added up. */
 #define OIC_TILE_SET 0  /* it is the sum */
 #define OIC_TILE_ADD 1  /* it is added to the sum */
-#define OIC_TILE_GO_ON 2 /* the sum was where it began */
+#define OIC_TILE_GO_ON 2 /* the sum was where it began, if blocks are parts of a chunk */
 
 #if !defined(__OPTIMIZE__)
 #define OIC_UNROLLED

@@ -30,8 +30,8 @@ enum {
 
 /* Where the operands of tiles lie, `times` of them, one below the other: rows of x are xm apart and their elements xk; panel p
    of w is at w + p * wg, and its sixteen elements of each k at k * wk.  What is read later lies at the address next, `step` bytes
-   for each k of each tile, of panels `apart`; a few addresses may lie beyond.  Few rows ask for what lies so many bytes ahead in w
-   instead, 0: nothing, and only where OIC_ASKED_NEAR.
+   for each k of each tile, of panels `apart`; a few addresses may lie beyond.  Few rows of oic_tile_beside panels ask for what lies so
+   many bytes ahead in w instead, 0: nothing, and only where OIC_ASKED_NEAR.
 
    With OIC_TILE_AT there is one tile, elements of a row of x are neighbours, and eight elements of w each lie at w + at[k] and as
    much further as `place` says. */
@@ -190,7 +190,7 @@ OIC_INLINE void TILED(oic_tile_strided)(const OF(oic_tile) *t, int rows, int pan
         for (int i = 0; i < rows * panels * COUNT; ++i) {
             a[i] = (REGISTER){0};
         }
-        if (how == OIC_TILE_GO_ON) {
+        if (OIC_BLOCK < OIC_CHUNK && how == OIC_TILE_GO_ON) {
             OIC_UNROLLED
             for (int i = 0; i < rows * panels * COUNT; ++i) {
                 a[i] = OF(oic_register_load)(sum + i / (panels * COUNT) * apart + i % (panels * COUNT) * WIDTH);
@@ -249,7 +249,7 @@ OIC_INLINE void TILED(oic_tile_add_up)(const OF(oic_tile) *t, int rows, int pane
 {
     if (rows > 3 && t->xk == 1 && t->xm == OIC_CHUNK && t->wk == OIC_LANES) {
         TILED(oic_tile_strided)(t, rows, panels, OIC_CHUNK, 1, OIC_LANES, 1, 0, sum, ld, how);
-    } else if (OIC_ASKED_NEAR && rows < 4 && t->ahead != 0) {
+    } else if (OIC_ASKED_NEAR && rows < 4 && panels == OF(oic_tile_beside)(rows) && t->ahead != 0) {
         TILED(oic_tile_strided)(t, rows, panels, t->xm, t->xk, t->wk, 0, 1, sum, ld, how);
     } else {
         TILED(oic_tile_strided)(t, rows, panels, t->xm, t->xk, t->wk, 0, 0, sum, ld, how);

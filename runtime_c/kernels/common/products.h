@@ -9,13 +9,6 @@
 #include "../../simd/sums.h"
 #include "../../simd/tiles.h"
 
-/* Products of a chunk whose operands are widened or gathered at a time: all of them, or, where stacks are small, few. */
-#if OIC_SMALL_STACK
-#define OIC_BLOCK 32
-#else
-#define OIC_BLOCK OIC_CHUNK
-#endif
-
 /* Rows of x that go through a chunk of w together: as many as stay in a cache, and those whose sums are on the stack. */
 #if OIC_SMALL_STACK
 #define OIC_ROWS 8
