@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 THREAD = "oic_pool_thread"  # what threads of a pool begin with: started, not called
 
@@ -116,6 +117,7 @@ _SYMBOL = re.compile(r"(?<![%\w.$@])\$?([A-Za-z_.][\w.$]*)")
 _DATA = re.compile(r"\.(?:word|long|quad|xword|dword|[248]byte)\b(.*)")
 _TARGET = re.compile(r"\*?([A-Za-z_][\w.$]*)(?:@\w+|\(PLT\))?(?:\(%rip\))?")
 _REGISTER = re.compile(r"[rxwast]\d+|lr|sp|pc|ip|fp|sl|sb|ra|gp|tp")
+_COMMENT = re.compile(r"\s#|\s@ |//|/\*|;")
 _PREFIXES = ("notrack", "bnd", "rep", "lock")
 
 
@@ -209,11 +211,12 @@ def _edges(frame: AssemblyFunction, body: list[str], functions: set[str], data: 
             frame.addresses.update(*(data[s] for s in symbols & data.keys()))
 
 
+@lru_cache(1 << 16)  # each is asked for by all that look at a body
 def _instruction(line: str) -> tuple[str, str]:
     """Mnemonic and operands; empty for labels, directives and comments."""
     if not line or line[0] in ".#/@;" or line.endswith(":"):
         return "", ""
-    code = re.split(r"\s#|\s@ |//|/\*|;", line, maxsplit=1)[0].strip()
+    code = _COMMENT.split(line, maxsplit=1)[0].strip()
     mnemonic, _, operands = code.replace("\t", " ").partition(" ")
     if mnemonic in _PREFIXES:
         mnemonic, _, operands = operands.strip().partition(" ")
@@ -259,6 +262,8 @@ def _x86(body: list[str], word: int) -> tuple[int, int]:
     depth, base, probe = word, 0, 0  # base: after the prologue
     for line in body:
         mnemonic, operands = _instruction(line)
+        if mnemonic[:1] not in "jcpr" and "sp" not in operands:
+            continue  # most are of numbers
         if (not mnemonic or mnemonic[0] in "jc") and not base and depth > word:
             base = depth
         if mnemonic.startswith("push"):
