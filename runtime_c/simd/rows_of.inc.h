@@ -593,22 +593,14 @@ OIC_INLINE void ROWS(oic_mix_step)(REGISTER *restrict a, int first, int end, int
     }
 }
 
-/* `regs` registers of each of so many rows of oic_mix: first those whose keys begin before the others', then all, then those
-   whose keys end after. */
+/* `regs` registers of each of so many rows of oic_mix_from: keys of all rows, then of those whose keys end after the others'. */
 OIC_INLINE void ROWS(oic_mix_tile)(S *restrict to, ptrdiff_t tm, int rows, int regs, const S *restrict w, ptrdiff_t wm,
-                                   const R *restrict v, ptrdiff_t ld, const ptrdiff_t *restrict lo, const ptrdiff_t *restrict hi)
+                                   const R *restrict v, ptrdiff_t ld, ptrdiff_t k, const ptrdiff_t *restrict hi)
 {
     REGISTER a[ROW_MIXES * ROW_MIXED];
-    ptrdiff_t k = lo[0];
     OIC_UNROLLED
     for (int e = 0; e < rows * regs; ++e) {
         a[e] = OF(oic_register_load)(to + e / regs * tm + e % regs * WIDTH);
-    }
-    OIC_UNROLLED
-    for (int e = 1; e < rows; ++e) {
-        for (; k < lo[e]; ++k) {
-            ROWS(oic_mix_step)(a, 0, e, regs, w + k, wm, v + k * ld);
-        }
     }
     OIC_UNROLLED_TWICE
     for (; k < hi[0]; ++k) {
@@ -628,26 +620,42 @@ OIC_INLINE void ROWS(oic_mix_tile)(S *restrict to, ptrdiff_t tm, int rows, int r
 
 /* The same for a number of rows that is known when it runs: ROW_MIXES, 4, 2 or 1. */
 OIC_INLINE void ROWS(oic_mix_rows)(S *restrict to, ptrdiff_t tm, ptrdiff_t rows, int regs, const S *restrict w, ptrdiff_t wm,
-                                   const R *restrict v, ptrdiff_t ld, const ptrdiff_t *restrict lo, const ptrdiff_t *restrict hi)
+                                   const R *restrict v, ptrdiff_t ld, ptrdiff_t k, const ptrdiff_t *restrict hi)
 {
     if (rows == ROW_MIXES) {
-        ROWS(oic_mix_tile)(to, tm, ROW_MIXES, regs, w, wm, v, ld, lo, hi);
+        ROWS(oic_mix_tile)(to, tm, ROW_MIXES, regs, w, wm, v, ld, k, hi);
     } else if (ROW_MIXES > 4 && rows == 4) {
-        ROWS(oic_mix_tile)(to, tm, 4, regs, w, wm, v, ld, lo, hi);
+        ROWS(oic_mix_tile)(to, tm, 4, regs, w, wm, v, ld, k, hi);
     } else if (ROW_MIXES > 2 && rows == 2) {
-        ROWS(oic_mix_tile)(to, tm, 2, regs, w, wm, v, ld, lo, hi);
+        ROWS(oic_mix_tile)(to, tm, 2, regs, w, wm, v, ld, k, hi);
     } else {
-        ROWS(oic_mix_tile)(to, tm, 1, regs, w, wm, v, ld, lo, hi);
+        ROWS(oic_mix_tile)(to, tm, 1, regs, w, wm, v, ld, k, hi);
+    }
+}
+
+/* oic_mix of rows that all begin at key k, as many as oic_mix_rows takes. */
+OIC_LOOP void ROWS(oic_mix_from)(S *restrict to, ptrdiff_t tm, ptrdiff_t rows, const S *restrict w, ptrdiff_t wm, const R *restrict v,
+                                 ptrdiff_t ld, ptrdiff_t k, const ptrdiff_t *restrict hi, ptrdiff_t D)
+{
+    ptrdiff_t d = 0;
+    for (; D - d >= ROW_MIXED * WIDTH; d += ROW_MIXED * WIDTH) {
+        ROWS(oic_mix_rows)(to + d, tm, rows, ROW_MIXED, w, wm, v + d, ld, k, hi);
+    }
+    for (; ROW_MIXED > 2 * COUNT && D - d >= 2 * OIC_LANES; d += 2 * OIC_LANES) { /* heads of 32: chains enough for two units */
+        ROWS(oic_mix_rows)(to + d, tm, rows, 2 * COUNT, w, wm, v + d, ld, k, hi);
+    }
+    for (; ROW_MIXED > COUNT && d < D; d += OIC_LANES) { /* what is left of several lanes */
+        ROWS(oic_mix_rows)(to + d, tm, rows, COUNT, w, wm, v + d, ld, k, hi);
     }
 }
 
 /* to[rows, tm apart][D] += w[rows, wm apart][n] times n rows of v, `ld` apart, those that are from[r] - at to end[r] - at - 1
-   for row r, neither of which falls from row to row; D is whole lanes. */
+   for row r, neither of which falls from row to row; D is whole lanes.  Rows whose keys begin before the others' catch up first. */
 OIC_LOOP void ROWS(oic_mix)(S *restrict to, ptrdiff_t tm, const S *restrict w, ptrdiff_t wm, ptrdiff_t rows, const R *restrict v,
                             ptrdiff_t ld, const ptrdiff_t *from, const ptrdiff_t *end, ptrdiff_t at, ptrdiff_t n, ptrdiff_t D)
 {
     for (ptrdiff_t r = 0, some; r < rows; r += some, to += some * tm, w += some * wm, from += some, end += some) {
-        ptrdiff_t lo[ROW_MIXES], hi[ROW_MIXES];
+        ptrdiff_t lo[ROW_MIXES] = {0}, hi[ROW_MIXES] = {0}; /* gcc -O1 does not see that all are set */
         some = ROW_MIXES == 1 ? 1 : rows - r < ROW_MIXES ? rows - r : ROW_MIXES; /* 1: gcc -O1 sees it */
         some = some < ROW_MIXES && some > 1 ? some & ~(ptrdiff_t)1 : some; /* 6, 4, 2 and 1 */
         for (ptrdiff_t e = 0; e < some; ++e) {
@@ -655,18 +663,14 @@ OIC_LOOP void ROWS(oic_mix)(S *restrict to, ptrdiff_t tm, const S *restrict w, p
             lo[e] = from[e] - at > hi[e] ? hi[e] : from[e] > at ? from[e] - at : 0;
         }
         some = lo[some - 1] <= hi[0] ? some : 1;
-        if (lo[0] >= hi[some - 1]) {
-            continue;
+        const ptrdiff_t first = lo[some - 1];
+        for (ptrdiff_t e = 0; e < some; ++e) {
+            if (lo[e] < first) {
+                ROWS(oic_mix_from)(to + e * tm, tm, 1, w + e * wm, wm, v, ld, lo[e], &first, D);
+            }
         }
-        ptrdiff_t d = 0;
-        for (; D - d >= ROW_MIXED * WIDTH; d += ROW_MIXED * WIDTH) {
-            ROWS(oic_mix_rows)(to + d, tm, some, ROW_MIXED, w, wm, v + d, ld, lo, hi);
-        }
-        for (; ROW_MIXED > 2 * COUNT && D - d >= 2 * OIC_LANES; d += 2 * OIC_LANES) { /* heads of 32: chains enough for two units */
-            ROWS(oic_mix_rows)(to + d, tm, some, 2 * COUNT, w, wm, v + d, ld, lo, hi);
-        }
-        for (; ROW_MIXED > COUNT && d < D; d += OIC_LANES) { /* what is left of several lanes */
-            ROWS(oic_mix_rows)(to + d, tm, some, COUNT, w, wm, v + d, ld, lo, hi);
+        if (first < hi[some - 1]) {
+            ROWS(oic_mix_from)(to, tm, some, w, wm, v, ld, first, hi, D);
         }
     }
 }
