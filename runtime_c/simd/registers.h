@@ -20,6 +20,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "../num.h"
+
 #ifndef OIC_FUSED
 #define OIC_FUSED 0
 #endif
@@ -311,6 +313,9 @@ static inline void oic_register_store_bf16(uint16_t *to, oic_register_f32 v)
 /* See oic_widened and oic_narrowed. */
 static inline oic_register_f32 oic_register_load_f16(const uint16_t *from)
 {
+#if OIC_WIDTH == 1 /* perhaps by an instruction */
+    return oic_f16_to_f32(*from);
+#else
     const oic_register_u32 half = oic_register_load_u16(from), body = (half & 0x7fffu) << 13;
     const oic_register_u32 exponent = body & 0x0f800000u, zero = oic_register_of_u32(0u);
     const oic_mask special = oic_register_equal_i32(oic_register_signed(exponent), oic_register_of_i32(0x0f800000));
@@ -320,6 +325,7 @@ static inline oic_register_f32 oic_register_load_f16(const uint16_t *from)
     const oic_register_f32 tiny = oic_register_from_bits_f32(body + 0x38800000u) - 0x1p-14f;
     const oic_register_u32 size = oic_register_select_u32(subnormal, oic_register_bits_f32(tiny), normal);
     return oic_register_from_bits_f32(size | (half & 0x8000u) << 16);
+#endif
 }
 
 static inline void oic_register_store_f16(uint16_t *to, oic_register_f32 v)

@@ -251,6 +251,15 @@ static void narrow(void)
         }
     }
     said("load f16");
+    for (ptrdiff_t i = 0, n = 1; i < 65536; i += n, n = n % 19 + 1) { /* as many together as there are */
+        float wide[19];
+        n = n < 65536 - i ? n : 65536 - i;
+        const float *const from = oic_widen_f16(halves + i, n, wide);
+        for (ptrdiff_t l = 0; l < n; ++l) {
+            seen_f32(from[l]);
+        }
+    }
+    said("widen f16");
     EACH_HALF
     {
         oic_register_store_f32(y, oic_register_load_bf16(halves + i));
