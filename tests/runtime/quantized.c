@@ -25,12 +25,7 @@
 #define OIC_B i32
 #include "kernels/conv_winograd.h"
 
-#include <stdio.h>
-
-static void say(const char *name, uint32_t high, uint32_t low)
-{
-    printf("%s: %08x%08x\n", name, (unsigned)high, (unsigned)low);
-}
+static void say(const char *name, uint32_t high, uint32_t low);
 
 #define MOST_ROWS 19
 #define MOST_K 300
@@ -136,7 +131,7 @@ static void tiles(const char *name, int kind)
     say_sums(name, to, sizeof to / sizeof *to);
 }
 
-int main(void)
+static void products(void)
 {
     state = 1;
     tiles("tiles of bytes", 0);
@@ -162,5 +157,25 @@ int main(void)
     product("q4 six rows more", 4, 14, 70, 48, 0);
     product("q4 largest", 4, 10, 96, 64, 1);
     product("q4 all exponents", 4, 7, 256, 64, 2);
+}
+
+#if defined(BOARD_STACK)
+#include "board.h"
+
+static void say(const char *name, uint32_t high, uint32_t low) { board_say(name, high, low); }
+
+static void run(void) { products(); }
+#else
+#include <stdio.h>
+
+static void say(const char *name, uint32_t high, uint32_t low)
+{
+    printf("%s: %08x%08x\n", name, (unsigned)high, (unsigned)low);
+}
+
+int main(void)
+{
+    products();
     return 0;
 }
+#endif

@@ -27,6 +27,7 @@ from oic.operators.conv import Conv2d
 from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from paths import ROOT
 from processor import AVX2
+from runtime.boards import CORTEX_M4, CORTEX_M55, EMULATOR, EMULATOR_M4
 from runtime.native import AVX512, INTEL, TOOLCHAINS, ZEN5, Toolchain
 
 pytestmark = pytest.mark.xdist_group("quantized-runtime")
@@ -418,30 +419,35 @@ def test_tiles_are_exact(library: CDLL, monkeypatch: pytest.MonkeyPatch) -> None
             assert np.array_equal(y, wanted), (x_shape, w.shape)
 
 
+BOARD = "-std=gnu99", "-fno-math-errno"  # a board's start is assembly
+NEON = "aarch64-linux-gnu-gcc", "-static"
 MACHINES = {
-    "neon": ("-march=armv8-a",),
-    "neon with dot products": ("-march=armv8.2-a+dotprod",),
-    "neon with products of matrices": ("-march=armv8.2-a+dotprod+i8mm",),
+    "neon": ((*NEON, "-march=armv8-a"), ("qemu-aarch64",)),
+    "neon with dot products": ((*NEON, "-march=armv8.2-a+dotprod"), ("qemu-aarch64",)),
+    "neon with products of matrices": ((*NEON, "-march=armv8.2-a+dotprod+i8mm"), ("qemu-aarch64",)),
+    "arm pairs of halves": ((*CORTEX_M4, *BOARD), EMULATOR_M4),
+    "arm pairs of halves, small": ((*CORTEX_M4, *BOARD, "-Os"), EMULATOR_M4),
+    "helium": ((*CORTEX_M55, *BOARD), EMULATOR),
 }
 
 
-def hashes(folder: Path, compiler: str, *flags: str, emulator: tuple[str, ...] = ()) -> str:
+def hashes(folder: Path, call: tuple[str, ...], emulator: tuple[str, ...] = ()) -> str:
     """What quantized.c prints."""
-    for command in (compiler, *emulator[:1]):
+    for command in (call[0], *emulator[:1]):
         if shutil.which(command) is None:
             pytest.skip(f"no {command}")
-    call = [compiler, LANGUAGE, "-O2", *WARNINGS, "-Werror", *MEANING, *flags, "-I", str(ROOT / "runtime_c")]
-    call += [str(ROOT / "tests" / "runtime" / "quantized.c"), "-o", str(folder / "program"), "-lm"]
-    subprocess.run(call, check=True)
-    return subprocess.run([*emulator, str(folder / "program")], check=True, capture_output=True, text=True).stdout
+    command = [call[0], LANGUAGE, "-O2", *WARNINGS, "-Werror", *MEANING, *call[1:], "-I", str(ROOT / "runtime_c")]
+    command += [str(ROOT / "tests" / "runtime" / "quantized.c"), "-o", str(folder / "program"), "-lm"]
+    subprocess.run(command, check=True)
+    run = subprocess.run([*emulator, str(folder / "program")], check=True, capture_output=True, text=True)
+    return run.stdout + run.stderr  # an emulated board prints to the second
 
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return hashes(tmp_path_factory.mktemp("plain"), "gcc", "-DOIC_PORTABLE")
+    return hashes(tmp_path_factory.mktemp("plain"), ("gcc", "-DOIC_PORTABLE"))
 
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_other_machines_give_the_bits_of_plain_c(machine: str, plain: str, tmp_path: Path) -> None:
-    flags = MACHINES[machine]
-    assert plain == hashes(tmp_path, "aarch64-linux-gnu-gcc", "-static", *flags, emulator=("qemu-aarch64",))
+    assert plain == hashes(tmp_path, *MACHINES[machine])
