@@ -247,12 +247,17 @@ REFUSED = {
     "turned more strongly before norms": (
         {"model_type": "hunyuan_v1_dense", "rope_scaling": {"type": "yarn", "factor": 4.0}, "head_dim": 4,
          "more": tuple(f"model.layers.0.self_attn.{n}_layernorm.weight" for n in ("query", "key"))},
-        "import-unsupported", "'attention_factor' is {",
+        "import-unsupported", "'attention_factor' is 1.138",
     ),
     "norms of q and k that are said alone": ({"use_qk_norm": True}, "import-unsupported", "'use_qk_norm' is True"),
     "norms of q and k against what is said": (
         {"qk_layernorm": False, "more": ("model.layers.0.self_attn.q_norm.weight",)}, "import-unsupported",
         "'qk_layernorm' is False",
+    ),
+    "norms of results that are said alone": ({"use_post_norm": True}, "import-unsupported", "'use_post_norm' is True"),
+    "norms of results against what is said": (
+        {"use_post_norm": False, "more": ("model.layers.0.post_norm1.weight",)}, "import-unsupported",
+        "'use_post_norm' is False supported: true",
     ),
     "clipping beside norms": (
         {"clip_qkv": 1.0, "more": ("model.layers.0.self_attn.q_norm.weight",)}, "import-unsupported", "'clip_qkv' is 1.0",
@@ -282,6 +287,24 @@ def test_what_is_wrong_is_named_and_nothing_is_written(case: str, tmp_path: Path
     found = caught.value.diagnostics[0]
     assert found.slug == slug and text in f"{found.message} {found.hint}"
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("family", "key"), [
+    ("starcoder2", "use_bias"), ("jais2", "attention_bias"), ("jais2", "mlp_bias"), ("seed_oss", "attention_bias"),
+    ("glm4", "attention_bias"), ("qwen2", "use_qkv_bias"), ("gpt_neox", "attention_bias"), ("opt", "enable_bias"),
+    ("mamba", "use_conv_bias"), ("falcon_mamba", "use_conv_bias"), ("opt", "layer_norm_elementwise_affine"),
+])  # fmt: skip
+def test_weights_of_which_the_configuration_says_that_there_are_none(family: str, key: str, tmp_path: Path) -> None:
+    source = checkpoints.checkpoint(tmp_path / "in", family, **{key: True})
+    import_checkpoint(source, tmp_path / "out")
+    with pytest.raises(oic.OicError, match=f"'{key}' is False"):
+        import_checkpoint(source, tmp_path / "none", settings={key: False})
+
+
+def test_biases_of_results_alone(tmp_path: Path) -> None:
+    """The key of a part comes before that of the whole."""
+    said = {"attention_bias": False, "attention_out_bias": True, "more": tuple(f"model.layers.{i}.self_attn.o_proj.bias" for i in range(2))}
+    import_checkpoint(checkpoint(tmp_path / "in", **said), tmp_path / "out")
 
 
 def test_frequencies_that_depend_on_the_length_of_a_text(tmp_path: Path) -> None:

@@ -239,6 +239,9 @@ SAID: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "cwm-nothing-said": ("Cwm", {"sliding_window": 3, "head_dim": 128, "num_key_value_heads": 8, "num_attention_heads": 8}, {
         "layer_types": None, "head_dim": None, "num_key_value_heads": None, "rms_norm_eps": None,
     }),
+    "cwm-base-not-said": ("Cwm", {"sliding_window": 3, "head_dim": 16}, {
+        **NONE, "rope_scaling": {k: v for k, v in LLAMA3.items() if k != "rope_theta"},
+    }),
     "phi-legacy": ("Phi", {"num_key_value_heads": 4}, {
         **NONE, "partial_rotary_factor": 0.5, "layer_norm_eps": None, "num_key_value_heads": None, "hidden_act": None,
     }),

@@ -170,6 +170,11 @@ class Checkpoint:
         """Refuse a value that is none of the supported ones."""
         self.demand(value in good, key, value, ", ".join(map(repr, good)))
 
+    def deny(self, *keys: str) -> None:
+        """Refuse weights that are there although the first of the keys that is there says that there are none."""
+        key = next(filter(self.has, keys), keys[0])
+        self.demand(self.flag(key, default=True), key, False, "true, as the weights say")
+
     # -- weights
 
     def present(self, name: str) -> bool:

@@ -69,7 +69,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "hunyuan_v1_dense": {"rms_norm_eps": 1e-5},
     "ministral": {"sliding_window": 4096, "num_key_value_heads": 8},
     "cwm": {"rms_norm_eps": 1e-5, "head_dim": 128, "num_key_value_heads": 8, "sliding_window": 8192,
-            "sliding_window_pattern": 4},
+            "sliding_window_pattern": 4, "rope_theta": 1000000.0},
     "iquestcoder": {"rms_norm_eps": 1e-5, "head_dim": 128, "num_key_value_heads": 8},
     "internlm3": {"rms_norm_eps": 1e-5, "head_dim": 128, "num_key_value_heads": 2},
     "phi": {"layer_norm_eps": 1e-5, "partial_rotary_factor": 0.5, "hidden_act": "gelu_new",
@@ -142,9 +142,10 @@ def read(c: Checkpoint) -> Decoder:
     after = both or before is None
     parallel = c.flag("use_parallel_residual", default=False)
     q_norm = norm(attention, "q_norm", "q_layernorm", "query_layernorm")
-    for key in ("use_qk_norm", "qk_layernorm"):
-        said = c.flag(key, default=q_norm is not None)
-        c.demand(said == (q_norm is not None), key, said, "what the weights say: whether there are norms of q and k")
+    around = norm(layer, "post_self_attn_layernorm", "post_norm1")
+    for key, found in (("use_qk_norm", q_norm), ("qk_layernorm", q_norm), ("use_post_norm", around)):
+        said = c.flag(key, default=found is not None)
+        c.demand(said == (found is not None), key, said, f"{str(not said).lower()}, as the weights say")
     fused = c.present(network + "gate_up_proj.weight")
     up = matrix(network, "up_proj", "c_fc", "fc1", *["gate_up_proj"] * fused)
     gate = up if fused else matrix(network, "gate_proj") if c.present(network + "gate_proj.weight") else None
@@ -166,7 +167,7 @@ def read(c: Checkpoint) -> Decoder:
         network=Network(up, matrix(network, "down_proj", "c_proj", "fc2"), _activation(c), gate),
         parallel=parallel, residual_scale=told("residual_multiplier", 1), before_attention=before,
         after_attention=norm(layer, "post_attention_layernorm", asked=not both) if after
-        else norm(layer, "post_self_attn_layernorm", "post_norm1"),
+        else around,
         before_network=norm(layer, "pre_feedforward_layernorm") if both
         else None if after else norm(layer, "post_attention_layernorm", "feedforward_layernorm", asked=not parallel),
         after_network=norm(layer, "post_feedforward_layernorm", asked=not both) if after

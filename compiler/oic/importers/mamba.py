@@ -59,6 +59,9 @@ def _program(
         raise c.misshapen("Mamba", shapes, "[vocab, width], [channels, state], [channels, rank], [channels, 1, taps]")
     (vocab, width), (inner, state), (_, rank), (*dims, taps) = shapes.values()
     layers = c.count(rates)
+    for key, *parts in (("use_bias", "into", "out"), ("use_conv_bias", "filter")):
+        if any(matrices[part].bias for part in parts):
+            c.deny(key)
     for key, size in zip(keys, (width, inner, state, rank, taps, layers), strict=True):
         c.demand(c.value(key) in (None, "auto", size), key, c.value(key), f"{size}, as the shapes of the tensors say")
     c.demand(activation in ACTIVATIONS, "hidden_act", activation, ", ".join(ACTIVATIONS))

@@ -43,6 +43,7 @@ def read(c: Checkpoint) -> Decoder:
     def norm(name: str) -> Norm:
         return Norm(f"{name}.weight", "layer", EPS, f"{name}.bias")
 
+    c.require("layer_norm_elementwise_affine", c.flag("layer_norm_elementwise_affine", default=True), True)
     norms = norm(f"{layer}self_attn_layer_norm"), norm(f"{layer}final_layer_norm")
     last = before and not c.flag("_remove_final_layer_norm", default=False)
     q, k, v, o = (Matrix.of(c, f"{layer}self_attn.{name}_proj") for name in ("q", "k", "v", "out"))

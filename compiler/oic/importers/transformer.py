@@ -34,6 +34,12 @@ ENDS = ("bos_token_id", "eos_token_id", "decoder_start_token_id")
 ACTIVATION_KEYS = ("hidden_activation", "hidden_act", "activation_function", "feed_forward_proj")
 CAUSAL = {"is_causal": True, "attention.causal": True, "use_bidirectional_attention": False}
 """Keys that say whether a token sees those after it, and their values where it does not."""
+_OF_ALL = ("enable_bias", "use_bias")
+BIASES = (
+    ("attention_bias", "qkv_bias", "use_qkv_bias", *_OF_ALL), ("attention_out_bias", "attention_bias", *_OF_ALL),
+    ("mlp_bias", *_OF_ALL),
+)  # fmt: skip
+"""Keys of biases of q, k and v, of what attention gives, and of the network: the first that is there counts."""
 HEAD_COPY = r"^(lm_head|embed_out)\.weight$"
 """The head of a model whose embedding is its head, stored a second time."""
 
@@ -59,8 +65,13 @@ def transformer_program(c: Checkpoint, model: Decoder | EncoderDecoder, buffers:
         raise fail("import-config", f"a cache of '{request.cache}': {', '.join(CACHES)}")
     model = replace(model, context=room)
     if isinstance(model, Decoder):
+        network = (model.network.up, model.network.down, model.network.gate)
+        for keys, matrices in zip(BIASES, ((model.q, model.k, model.v, model.qkv), (model.o,), network), strict=True):
+            if any(matrix and matrix.bias for matrix in matrices):
+                c.deny(*keys)
         strengths = {layer.rope.strength for layer in model.layers if layer.rope and model.norm_turned}
-        c.demand(strengths <= {1.0}, "attention_factor", strengths, "1, where norms of q and k are behind it")
+        strength = max(strengths, default=1)
+        c.demand(strengths <= {1.0}, "attention_factor", strength, "1, where norms of q and k are behind it")
         c.demand(not (model.clip and model.q_norm), "clip_qkv", model.clip, "none, beside norms of q and k")
         w = Writer(c=c, layers=len(model.layers))
         text = decoder_text(w, model, request, activations=ACTIVATIONS)
