@@ -315,7 +315,11 @@ def test_frequencies_that_depend_on_the_length_of_a_text(tmp_path: Path) -> None
     reach = [next(f for f in m.features if f.startswith("rope")) for m in made]
     assert reach == ["rope of texts up to 8 tokens"] * 2 + ["rope of texts beyond 8 tokens"]
     source = checkpoint(tmp_path / "dynamic", rope_scaling={"type": "dynamic", "factor": 2.0})
-    assert import_checkpoint(source, tmp_path / "out", context=16).context == 16
+    made.append(import_checkpoint(source, tmp_path / "out", context=16))
+    assert made[-1].context == 16 and "rope of texts up to 16 tokens" in made[-1].features
+    for short, room in ((made[0], 9), (made[1], 9), (made[-1], 17)):  # the graph has other frequencies than such texts
+        with pytest.raises(oic.OicError, match=f"a context of {room} tokens, but .* has positions for {room - 1}"):
+            oic.Generator(short.folder, room)
     with pytest.raises(oic.OicError, match="'rope_scaling.type' is 'dynamic'"):
         import_checkpoint(source, tmp_path / "more", context=17)
 

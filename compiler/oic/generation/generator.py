@@ -116,8 +116,8 @@ class Generator:
             raise fail("import-config", f"'{self.source}' has a state of fixed size, and no context to choose")
         most = model.metadata.get(POSITIONS)
         if self.context is not None and isinstance(most, int) and self.context > most:
-            message = f"a context of {self.context} tokens, but the model has learned {most} positions"
-            raise fail("import-config", message)
+            message = f"a context of {self.context} tokens, but '{self.source}' has positions for {most}"
+            raise fail("import-config", message, hint="`oic import --context` asks for others, where a model has them")
         files = dict.fromkeys(model.info(name).file for name in model.names())
         self._homes = [folder, self.source, *(Path(file).parent for file in files)]
         self._told = model.metadata | _generation(self._homes) | dict(self.settings)

@@ -110,6 +110,11 @@ class Layer:
     rope: RotaryEmbedding | None = None
 
     @property
+    def most(self) -> int | None:
+        """Tokens of a text that has these frequencies, at most; None: any number."""
+        return self.rope.original if self.rope and not self.rope.long else None
+
+    @property
     def name(self) -> str:
         """What the graph calls a layer of this kind."""
         reach = "full" if self.window is None else "sliding"
@@ -182,7 +187,7 @@ class Decoder:
     @staticmethod
     def room(said: int, layers: Iterable[Layer]) -> int:
         """The context, where nobody asks for another: what is said, or what frequencies of short texts are for."""
-        return min([said, *(x.rope.original for x in layers if x.rope and x.rope.original and not x.rope.long)])
+        return min([said, *filter(None, (layer.most for layer in layers))])
 
     @property
     def activation(self) -> str:
@@ -190,8 +195,9 @@ class Decoder:
 
     @property
     def most(self) -> int | None:
-        """Tokens that it has learned positions for; None: there is no table of them."""
-        return None if self.positions is None else self.positions.rows - self.positions.offset
+        """Tokens that it has positions for, by their table or by frequencies of short texts; None: any number."""
+        learned = self.positions.rows - self.positions.offset if self.positions else None
+        return min(filter(None, (learned, *(layer.most for layer in self.layers))), default=None)
 
     def features(self) -> list[str]:
         """What it has, in words, for reports."""

@@ -294,7 +294,8 @@ def rope(c: Checkpoint, size: int, kind: str) -> RotaryEmbedding:
             return RotaryEmbedding(base * alpha ** (dims / turns), dims)
         context = c.size(CONTEXT, default=2048)
         c.demand((c.room or 0) <= context, said, name, f"a context of up to {context} tokens")
-    if name in ("default", "dynamic"):
+        return RotaryEmbedding(base, dims, original=context)
+    if name == "default":
         return RotaryEmbedding(base, dims)
     freqs = tuple(base ** (-2 * d / dims) for d in range(dims // 2))
     places = (ORIGINAL, table + ORIGINAL, CONTEXT)

@@ -26,7 +26,7 @@ ACTIVATIONS = {
 }
 """Activations by the names that configurations use, as statements on a variable."""
 POSITIONS = "learned_positions"
-"""Metadata of an imported model: tokens that it has positions for, where these are a table."""
+"""Metadata of an imported model: tokens that it has positions for, where these are a table or for short texts."""
 MOST_TOKENS = (1 << 31) - 1
 """What the position, an i32, counts to."""
 ENDS = ("bos_token_id", "eos_token_id", "decoder_start_token_id")
