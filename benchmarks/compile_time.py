@@ -66,7 +66,7 @@ def rows(n: int) -> str:
 
 def held(n: int) -> str:
     """Values that are all needed at the end, in other order than they are made."""
-    made = "".join(f"assign v{i}: f32[64];\nop softmax(t) >> v{i};\n" for i in range(n))
+    made = "".join(f"assign v{i}: f32[64];\nop softmax({f'v{i - 1}' if i else 't'}) >> v{i};\n" for i in range(n))
     return entry(made + "".join(f"op add(t, v{i}) >> t;\n" for i in range(n)))
 
 

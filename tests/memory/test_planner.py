@@ -344,3 +344,23 @@ def test_very_large_buffers() -> None:
     made = units((1 << 34, 0, 3), (1 << 33, 2, 5), (1 << 34, 4, 8), (1, 0, 8), ((1 << 34) - 1, 5, 6))
     assert planner.place(made) == planner.lower_bound(made)
     sound(made, planner.lower_bound(made))
+
+
+@given(PARTS)
+@settings(max_examples=60, deadline=None)
+def test_the_few_that_a_buffer_meets_are_the_same_ones(parts: list[tuple[int, tuple[int, int]]]) -> None:
+    """Buffers are found by a list of what each meets, or among all that lie: packings are equal."""
+    made: list[list[placement.Packing]] = []
+    for few in (0, 1 << 30):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(placement, "FEW", few)
+            found = [part for _, part in planner.parts(buffers(parts))]
+            made.append([p(part, order) for part in found for _, order in placement.orders(part)
+                         for p in (placement.tightest, placement.lowest)])  # fmt: skip
+    assert made[0] == made[1]
+
+
+def test_what_nearly_all_buffers_meet_is_not_listed() -> None:
+    """Lists of all pairs take memory and are ordered anew for each buffer."""
+    part = planner.parts(units(*((1, i, 60 + i) for i in range(50)), (1, 109, 120)))[0][1]
+    assert [i for i, near in enumerate(part.near) if near] == [50]

@@ -7,6 +7,7 @@ buffers is largest.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +18,7 @@ import numpy as np
 from oic.memory.intervals import Intervals
 
 UNLIMITED = 1 << 62
+FEW = 4  # buffers that are fewer than one part in so many are listed
 
 
 @dataclass
@@ -25,41 +27,40 @@ class BufferGroup:
 
     sizes        units, at least 1 each
     first, last  the sections in which each is live, inclusive
-    crowd        the units of all that it meets; for each buffer, itself included
+    count, crowd how many it meets, and their units; for each buffer, itself included
     bound        the largest sum of units live in one section: no packing is lower
     """
 
     sizes: list[int]
     first: list[int]
     last: list[int]
+    count: list[int] = field(init=False)
     crowd: list[int] = field(init=False)
     bound: int = field(init=False)
 
     def __post_init__(self) -> None:
         sizes, first, last = (np.array(part, np.int64) for part in (self.sizes, self.first, self.last))
-        begun, ended = (np.zeros(max(self.last) + 2, np.int64) for _ in range(2))
-        for at, units in ((first, begun), (last + 1, ended)):
-            np.add.at(units, at, sizes)
-        begun, ended = begun.cumsum(), ended.cumsum()
-        self.bound = int((begun - ended).max())
-        self.crowd = (begun[last] - ended[first]).tolist()
+        begun, ended = (np.zeros((2, max(self.last) + 2), np.int64) for _ in range(2))
+        for at, change in ((first, begun), (last + 1, ended)):  # buffers, and their units, by section
+            np.add.at(change[0], at, 1)
+            np.add.at(change[1], at, sizes)
+        begun, ended = begun.cumsum(axis=1), ended.cumsum(axis=1)
+        self.bound = int((begun[1] - ended[1]).max())
+        self.count, self.crowd = (begun[:, last] - ended[:, first]).tolist()
 
     def only(self, buffers: Sequence[int]) -> BufferGroup:
         """Some of the buffers by themselves; at least one."""
         return BufferGroup(*([values[i] for i in buffers] for values in (self.sizes, self.first, self.last)))
 
-    def beside(self, i: int, offsets: Sequence[int | None]) -> list[tuple[int, int]]:
-        """The units, from the first to before the last, of what a buffer meets and has an offset, in order."""
-        sizes = self.sizes
-        return sorted([(at, at + sizes[j]) for j in self.near[i] if (at := offsets[j]) is not None])
-
     @cached_property
     def near(self) -> list[list[int]]:
-        """For each buffer those that it meets, itself included."""
+        """For each buffer those that it meets, itself included, where these are few."""
         lives: Intervals[int] = Intervals()
         for i, (first, last) in enumerate(zip(self.first, self.last, strict=True)):
             lives.add(first, last, i)
-        return [list(lives.meeting(first, last)) for first, last in zip(self.first, self.last, strict=True)]
+        few = [count * FEW < len(self.count) for count in self.count]
+        spans = zip(few, self.first, self.last, strict=True)
+        return [list(lives.meeting(first, last)) if listed else [] for listed, first, last in spans]
 
     @cached_property
     def lengths(self) -> list[int]:
@@ -128,18 +129,42 @@ def orders(part: BufferGroup) -> Iterator[tuple[str, list[int]]]:
         yield name, sorted(range(len(key)), key=lambda i: (-key[i], -part.sizes[i], -part.lengths[i], i))
 
 
+class _Laid:
+    """Buffers of a part that have an offset; `rows` are their units, the first and the one after the last, in order."""
+
+    def __init__(self, part: BufferGroup) -> None:
+        self.part, self.offsets, self.rows = part, dict[int, int](), list[tuple[int, int, int]]()
+
+    def put(self, i: int, offset: int) -> None:
+        self.offsets[i] = offset
+        insort(self.rows, (offset, offset + self.part.sizes[i], i))
+
+    def beside(self, i: int) -> list[tuple[int, int]]:
+        """The units of those that a buffer meets, in order."""
+        part, offsets = self.part, self.offsets
+        if near := part.near[i]:
+            return sorted([(at := offsets[j], at + part.sizes[j]) for j in near if j in offsets])
+        first, last, begins, ends = part.first[i], part.last[i], part.first, part.last
+        return [(start, stop) for start, stop, j in self.rows if begins[j] <= last and ends[j] >= first]
+
+    def packing(self) -> Packing:
+        """Of all buffers of the part."""
+        offsets = [self.offsets[i] for i in range(len(self.part.sizes))]
+        return Packing(max(stop for _, stop, _ in self.rows), offsets)
+
+
 def tightest(part: BufferGroup, order: Sequence[int]) -> Packing:
     """Place each in the smallest gap that holds it, else on top of what it meets."""
-    offsets: list[int | None] = [None] * len(part.sizes)
+    laid = _Laid(part)
     for i in order:
         size, least, found, end = part.sizes[i], UNLIMITED, -1, 0
-        for start, stop in part.beside(i, offsets):
+        for start, stop in laid.beside(i):
             if size <= start - end < least:
                 least, found = start - end, end
             if stop > end:
                 end = stop
-        offsets[i] = end if found < 0 else found
-    return _packed(part, offsets)
+        laid.put(i, end if found < 0 else found)
+    return laid.packing()
 
 
 def lowest(part: BufferGroup, order: Sequence[int], given: Mapping[int, int] | None = None) -> Packing:
@@ -147,24 +172,18 @@ def lowest(part: BufferGroup, order: Sequence[int], given: Mapping[int, int] | N
 
     given   offsets of buffers that lie already
     """
-    offsets: list[int | None] = [None] * len(part.sizes)
+    laid = _Laid(part)
     for i, offset in (given or {}).items():
-        offsets[i] = offset
+        laid.put(i, offset)
     for i in order:
         size, at = part.sizes[i], 0
-        for start, stop in part.beside(i, offsets):
+        for start, stop in laid.beside(i):
             if start - at >= size:
                 break
             if stop > at:
                 at = stop
-        offsets[i] = at
-    return _packed(part, offsets)
-
-
-def _packed(part: BufferGroup, offsets: Sequence[int | None]) -> Packing:
-    """The packing of buffers that all have an offset."""
-    found = [at for at in offsets if at is not None]
-    return Packing(max(at + size for at, size in zip(found, part.sizes, strict=True)), found)
+        laid.put(i, at)
+    return laid.packing()
 
 
 def completed(part: BufferGroup, some: Sequence[int], packing: Packing) -> Packing:
