@@ -30,7 +30,7 @@ static inline void NAME(oic_conv_bytes_window)(const ARGS(BYTES) *a, const T *fr
     const ptrdiff_t plane = a->height * a->width, n = a->taps_x, y0 = oy * a->stride_y - a->padding_y, x0 = ox * a->stride_x - a->padding_x;
     const ptrdiff_t low = oic_conv_first(x0, a->dilation_x, 0), high = oic_conv_last(x0, a->dilation_x, a->width, n);
     const ptrdiff_t lo = low < high ? low : 0, hi = low < high ? high : 0; /* taps of a row that are not outside */
-    from += x0 + lo * a->dilation_x;
+    from += low < high ? x0 + low * a->dilation_x : 0;
     if (a->taps_y == 1 && n == 1 && hi == 1 && y0 >= 0 && y0 < a->height) {
         for (from += y0 * a->width; inputs > 0; --inputs, from += plane) {
             *to++ = *from;

@@ -24,7 +24,8 @@ static inline void NAME(oic_depthwise_bytes_plane)(const ARGS(BYTES) *a, const T
     const T *const w = a->w + o * a->taps_y * a->taps_x;
     const uint32_t b = a->b != NULL ? (uint32_t)B_LOAD(a->b, o) : 0u;
     /* Rows of y that lie side by side in x go together, and what is between them, which is left out. */
-    const ptrdiff_t beside = a->stride_y == 1 && a->stride_x == 1 && wide <= OIC_CONV_RUN ? OIC_CONV_RUN / wide : 1;
+    const int inside = wide > 0 && a->out_width <= wide && wide <= OIC_CONV_RUN; /* windows without taps go on behind a row of x */
+    const ptrdiff_t beside = a->stride_y == 1 && a->stride_x == 1 && inside ? OIC_CONV_RUN / wide : 1;
     for (ptrdiff_t oy = 0, rows; oy < a->out_height; oy += rows) {
         rows = a->out_height - oy < beside ? a->out_height - oy : beside;
         for (ptrdiff_t x0 = 0, m; x0 < a->out_width; x0 += m) {

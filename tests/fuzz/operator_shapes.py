@@ -691,6 +691,7 @@ FORMS: dict[str, tuple[Form, ...]] = {
         form("extent batch", "T[N, 2, 9]; T[3, 2, 3]; b=T[3]"),
         form("extent", "T[2, N]; T[3, 2, 2]", "padding=1"),
         form("extent of windows", "T[2, N]; T[3, 2, 1]"),
+        form("no columns", "T[4, 0]; T[4, 1, 1]", "groups=4"),
         *_wider("T[2, 9]; T[3, 2, 3]; b=A[3]", ""),
     ),
     "conv2d": (
@@ -701,6 +702,8 @@ FORMS: dict[str, tuple[Form, ...]] = {
         form("long", "T[3, 5, 67]; T[4, 3, 1, 1]; b=T[4]"),
         form("empty", "T[0, 2, 5, 5]; T[3, 2, 3, 3]"),
         form("shorter", "T[2, 2, 5]; T[3, 2, 3, 3]; b=T[3]", "padding=[0, 1]"),
+        form("no columns", "T[4, 3, 0]; T[4, 1, 1, 1]", "groups=4"),
+        form("no taps", "T[2, 90, 1]; T[2, 1, 1, 0]; b=T[2]", "groups=2, dilation=[1, 50]"),
         form("extent batch", "T[N, 2, 5, 5]; T[3, 2, 3, 3]"),
         *_wider("T[2, 5, 5]; T[3, 2, 3, 3]", "", few=True),
     ),
