@@ -27,7 +27,8 @@ static inline void NAME(oic_conv_bytes_taps)(T *restrict to, const T *from, ptrd
 static inline void NAME(oic_conv_bytes_window)(const ARGS(BYTES) *a, const T *from, ptrdiff_t inputs, ptrdiff_t oy, ptrdiff_t ox,
                                                T *restrict to)
 {
-    const ptrdiff_t plane = a->height * a->width, n = a->taps_x, y0 = oy * a->stride_y - a->padding_y, x0 = ox * a->stride_x - a->padding_x;
+    const ptrdiff_t plane = a->height * a->width, n = a->taps_x, all = inputs * a->taps_y * n;
+    const ptrdiff_t y0 = oy * a->stride_y - a->padding_y, x0 = ox * a->stride_x - a->padding_x;
     const ptrdiff_t low = oic_conv_first(x0, a->dilation_x, 0), high = oic_conv_last(x0, a->dilation_x, a->width, n);
     const ptrdiff_t lo = low < high ? low : 0, hi = low < high ? high : 0; /* taps of a row that are not outside */
     from += low < high ? x0 + low * a->dilation_x : 0;
@@ -37,8 +38,11 @@ static inline void NAME(oic_conv_bytes_window)(const ARGS(BYTES) *a, const T *fr
         }
         return;
     }
+    if (all == 0) {
+        return;
+    }
     if (lo > 0 || hi < n || y0 < 0 || y0 + (a->taps_y - 1) * a->dilation_y >= a->height) {
-        memset(to, 0, (size_t)(inputs * a->taps_y * n));
+        memset(to, 0, (size_t)all);
     }
     for (ptrdiff_t c = 0; c < inputs; ++c, from += plane) {
         for (ptrdiff_t ky = 0, y = y0; ky < a->taps_y; ++ky, y += a->dilation_y, to += n) {

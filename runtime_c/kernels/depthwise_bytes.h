@@ -13,7 +13,7 @@ static inline void NAME(oic_depthwise_bytes_padded)(const ARGS(BYTES) *a, const 
     const ptrdiff_t wide = a->width + 2 * a->padding_x;
     memset(to, 0, (size_t)((a->height + 2 * a->padding_y) * wide));
     to += a->padding_y * wide + a->padding_x;
-    for (ptrdiff_t y = 0; y < a->height; ++y) {
+    for (ptrdiff_t y = 0; a->width > 0 && y < a->height; ++y) {
         memcpy(to + y * wide, from + y * a->width, (size_t)a->width);
     }
 }
