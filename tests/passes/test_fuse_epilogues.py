@@ -77,7 +77,7 @@ def _graph() -> tuple[str, dict[str, Array], dict[str, Array]]:
 
 def _plain(name: str, dtype: str, w: Shape) -> str:
     """The kernel that takes weights as they are declared."""
-    if dtype != "i8" or name.startswith("conv_transpose"):
+    if dtype != "i8" or name.startswith("conv_transpose") or set(w[2:]) == {1}:
         return "conv"
     return "depthwise_bytes" if w[1] == 1 else "conv_bytes"  # of few outputs a group, as all are here
 
