@@ -118,66 +118,107 @@ def read(c: Checkpoint) -> Decoder:
     size = c.size("head_dim", default=max(1, width // heads))
     prefix = c.prefix("model.", "", probe="embed_tokens.weight")
     layer = prefix + "layers.{l}."
-    attention, network = layer + "self_attn.", layer + "mlp."
-    keys = [key for key in EPS if key in DEFAULTS.get(c.family, {})] or EPS
-
-    def norm(place: str, *names: str, asked: bool = False) -> Norm | None:
-        name = place + _first(c, place, *names)
-        if asked and c.family == "olmo":
-            return Norm(None, "layer", 1e-5)
-        if not (asked or c.present(f"{name}.weight")):
-            return None
-        bias, rms = c.there(f"{name}.bias"), EPS[0] in keys and (c.has(EPS[0]) or not any(map(c.has, keys)))
-        eps, kind = c.positive(*keys, default=1e-6), "rms" if rms and not bias else "layer"
-        return Norm(f"{name}.weight", kind, eps, bias, c.family in PLUS_ONE, len(c.shape(f"{name}.weight")) == 2)
-
-    def matrix(place: str, *names: str) -> Matrix:
-        return Matrix.of(c, place + _first(c, place, *names))
-
-    def told(key: str, usual: float | None = None) -> float | None:
-        return c.positive(key) if c.has(key) and c.value(key) != usual else None
-
-    both = c.present(layer + "pre_feedforward_layernorm.weight")  # norms around both sublayers
-    before = norm(layer, "input_layernorm", "attention_layernorm", asked=c.family == "olmo")
-    after = both or before is None
+    modules, kinds = _Modules(c), layers(c, c.layers("num_hidden_layers"), size)
     parallel = c.flag("use_parallel_residual", default=False)
-    q_norm = norm(attention, "q_norm", "q_layernorm", "query_layernorm")
-    around = norm(layer, "post_self_attn_layernorm", "post_norm1")
-    for key, found in (("use_qk_norm", q_norm), ("qk_layernorm", q_norm), ("use_post_norm", around)):
-        said = c.flag(key, default=found is not None)
-        c.demand(said == (found is not None), key, said, f"{str(not said).lower()}, as the weights say")
-    fused = c.present(network + "gate_up_proj.weight")
-    up = matrix(network, "up_proj", "c_fc", "fc1", *["gate_up_proj"] * fused)
-    gate = up if fused else matrix(network, "gate_proj") if c.present(network + "gate_proj.weight") else None
-    whole = c.present(attention + "qkv_proj.weight")
-    q, k, v, qkv = (None if whole != (n == "qkv") else matrix(attention, f"{n}_proj") for n in ("q", "k", "v", "qkv"))
-    kinds = layers(c, c.layers("num_hidden_layers"), size)
-    clip, scalar = told("clip_qkv"), "query_pre_attn_scalar"
-    turned = q_norm is not None and c.family == "hunyuan_v1_dense"
-    divisor, factor = ("", "logits_scaling") if c.family == "hyperclovax" else ("logits_scaling", "logit_scale")
     return Decoder(
         family=c.family, vocab=c.size("vocab_size"), width=width, heads=heads,
         kv_heads=c.size("num_key_value_heads", default=heads), head_size=size, inner=c.size("intermediate_size"),
         context=Decoder.room(c.size(CONTEXT, default=2048), kinds), layers=kinds,
         embed=prefix + "embed_tokens.weight",
-        embed_scale=math.sqrt(width) if c.family in GEMMAS else told("embedding_multiplier", 1),
-        q=q, k=k, v=v, qkv=qkv, o=matrix(attention, "o_proj", "dense"), clip=clip, q_norm=q_norm, norm_turned=turned,
-        k_norm=norm(attention, "k_norm", "k_layernorm", "key_layernorm"),
-        norm_whole=q_norm is not None and not q_norm.by_head and c.shape(q_norm.tensor or "") != (size,),
-        network=Network(up, matrix(network, "down_proj", "c_proj", "fc2"), _activation(c), gate),
-        parallel=parallel, residual_scale=told("residual_multiplier", 1), before_attention=before,
-        after_attention=norm(layer, "post_attention_layernorm", asked=not both) if after
-        else around,
-        before_network=norm(layer, "pre_feedforward_layernorm") if both
-        else None if after else norm(layer, "post_attention_layernorm", "feedforward_layernorm", asked=not parallel),
-        after_network=norm(layer, "post_feedforward_layernorm", asked=not both) if after
-        else norm(layer, "post_mlp_layernorm", "post_norm2"),
-        final=norm(prefix, "norm", "final_layernorm", asked=True),
-        scale=c.positive(scalar) ** -0.5 if c.has(scalar) else told("attention_multiplier"),
-        logits_divisor=told(divisor, 1), logits_scale=told(factor, 1),
-        softcap=told("attn_logit_softcapping"), final_softcap=told("final_logit_softcapping"),
+        embed_scale=math.sqrt(width) if c.family in GEMMAS else _told(c, "embedding_multiplier", 1),
+        network=_network(c, modules, layer + "mlp."),
+        parallel=parallel, residual_scale=_told(c, "residual_multiplier", 1),
+        final=modules.norm(prefix, "norm", "final_layernorm", asked=True),
+        final_softcap=_told(c, "final_logit_softcapping"),
         head=head(c, "lm_head", prefix + "embed_tokens.weight", default=c.family in TIED),
+        **_attention(c, modules, layer + "self_attn.", size), **_norms(c, modules, layer, parallel), **_logits(c),
     )  # fmt: skip
+
+
+class _Modules:
+    """Norms and matrices by the names of the modules that have them."""
+
+    def __init__(self, c: Checkpoint) -> None:
+        self.c = c
+        self.keys = [key for key in EPS if key in DEFAULTS.get(c.family, {})] or EPS
+
+    def norm(self, place: str, *names: str, asked: bool = False) -> Norm | None:
+        """The norm of the first of these modules that is there; one that is `asked` for has to be."""
+        c, name = self.c, place + _first(self.c, place, *names)
+        if asked and c.family == "olmo":
+            return Norm(None, "layer", 1e-5)
+        if not (asked or c.present(f"{name}.weight")):
+            return None
+        bias = c.there(f"{name}.bias")
+        rms = EPS[0] in self.keys and (c.has(EPS[0]) or not any(map(c.has, self.keys)))
+        eps, kind = c.positive(*self.keys, default=1e-6), "rms" if rms and not bias else "layer"
+        return Norm(f"{name}.weight", kind, eps, bias, c.family in PLUS_ONE, len(c.shape(f"{name}.weight")) == 2)
+
+    def matrix(self, place: str, *names: str) -> Matrix:
+        return Matrix.of(self.c, place + _first(self.c, place, *names))
+
+
+def _told(c: Checkpoint, key: str, usual: float | None = None) -> float | None:
+    """A positive number of the configuration; None where it is not there, or the usual one."""
+    return c.positive(key) if c.has(key) and c.value(key) != usual else None
+
+
+def _demand_said(c: Checkpoint, key: str, norm: Norm | None) -> None:
+    """The configuration says of a norm what the weights do, or nothing."""
+    said = c.flag(key, default=norm is not None)
+    c.demand(said == (norm is not None), key, said, f"{str(not said).lower()}, as the weights say")
+
+
+def _attention(c: Checkpoint, modules: _Modules, place: str, size: int) -> dict[str, Any]:
+    """Matrices and norms of q, k, v and the result; how scores are scaled."""
+    q_norm = modules.norm(place, "q_norm", "q_layernorm", "query_layernorm")
+    _demand_said(c, "use_qk_norm", q_norm)
+    _demand_said(c, "qk_layernorm", q_norm)
+    whole, scalar = c.present(place + "qkv_proj.weight"), "query_pre_attn_scalar"
+    return {
+        **{n: modules.matrix(place, f"{n}_proj") for n in (("qkv",) if whole else ("q", "k", "v"))},
+        "o": modules.matrix(place, "o_proj", "dense"), "clip": _told(c, "clip_qkv"), "q_norm": q_norm,
+        "k_norm": modules.norm(place, "k_norm", "k_layernorm", "key_layernorm"),
+        "norm_turned": q_norm is not None and c.family == "hunyuan_v1_dense",
+        "norm_whole": q_norm is not None and not q_norm.by_head and c.shape(q_norm.tensor or "") != (size,),
+        "scale": c.positive(scalar) ** -0.5 if c.has(scalar) else _told(c, "attention_multiplier"),
+        "softcap": _told(c, "attn_logit_softcapping"),
+    }  # fmt: skip
+
+
+def _norms(c: Checkpoint, modules: _Modules, layer: str, parallel: bool) -> dict[str, Any]:
+    """The norms before and after both sublayers."""
+    both = c.present(layer + "pre_feedforward_layernorm.weight")  # norms around both sublayers
+    before = modules.norm(layer, "input_layernorm", "attention_layernorm", asked=c.family == "olmo")
+    around = modules.norm(layer, "post_self_attn_layernorm", "post_norm1")
+    _demand_said(c, "use_post_norm", around)
+    if both or before is None:
+        return {
+            "before_attention": before,
+            "after_attention": modules.norm(layer, "post_attention_layernorm", asked=not both),
+            "before_network": modules.norm(layer, "pre_feedforward_layernorm") if both else None,
+            "after_network": modules.norm(layer, "post_feedforward_layernorm", asked=not both),
+        }
+    second = "post_attention_layernorm", "feedforward_layernorm"
+    return {
+        "before_attention": before, "after_attention": around,
+        "before_network": modules.norm(layer, *second, asked=not parallel),
+        "after_network": modules.norm(layer, "post_mlp_layernorm", "post_norm2"),
+    }  # fmt: skip
+
+
+def _network(c: Checkpoint, modules: _Modules, place: str) -> Network:
+    """Gate and up may be one tensor."""
+    fused = c.present(place + "gate_up_proj.weight")
+    up = modules.matrix(place, "up_proj", "c_fc", "fc1", *["gate_up_proj"] * fused)
+    gate = up if fused else modules.matrix(place, "gate_proj") if c.present(place + "gate_proj.weight") else None
+    return Network(up, modules.matrix(place, "down_proj", "c_proj", "fc2"), _activation(c), gate)
+
+
+def _logits(c: Checkpoint) -> dict[str, Any]:
+    """What logits are divided by, or multiplied by, under the names of the family."""
+    divisor, factor = ("", "logits_scaling") if c.family == "hyperclovax" else ("logits_scaling", "logit_scale")
+    return {"logits_divisor": _told(c, divisor, 1), "logits_scale": _told(c, factor, 1)}
 
 
 def _first(c: Checkpoint, place: str, *names: str) -> str:

@@ -34,6 +34,7 @@ SPARE, CHUNK = 8 * LANES, 256  # of conv_planes.h: behind the planes, lanes of O
 OUTPUTS, WHOLE, HELD = 48, 12, 8  # of conv_axis.h: bytes of what is held
 FOUR, WORD_ROWS = 4, 12  # of conv_planes_int.h: input channels that lie together; OIC_WORD_ROWS, at most;
 NEARS = 8  # registers of places of a word
+BYTE_ROWS = 4  # of bytes.h: OIC_BYTE_ROWS
 EIGHT = 8  # lanes.h: OIC_EIGHT
 POINTS = 1 << 18  # bytes of points of a block of tiles (conv_winograd.h)
 DEEP, TILES, RESULTS = 24, 16, 2048  # channels of a group, and tiles, of one output and of all, from which on these pay
@@ -379,7 +380,7 @@ class Convolution(Sums):
 
     def _depthwise(self) -> bool:
         """Each output channel sees one plane, which fewer see than are computed together."""
-        return self._window()[0] == 1 and dims.maximum(self._outputs()) // self.groups < FOUR
+        return self._window()[0] == 1 and dims.maximum(self._outputs()) // self.groups < BYTE_ROWS
 
     def _byte_args(self) -> KernelArgs:
         channels, taps = self._most()

@@ -24,6 +24,7 @@ from oic.ir.control import Func, Return
 from oic.ir.core import Block, Op, Value, clone_op, sizes_used
 from oic.ir.grouping import by_key, reach
 from oic.ir.index import IndexConst
+from oic.ir.likeness import likeness
 from oic.ir.module import Module
 from oic.ir.state import Constant, ConstantSelect, Splat
 from oic.ir.types import TensorType
@@ -109,8 +110,7 @@ def _numbers(made: _Made) -> dict[Op, int]:
     known: dict[Value, Hashable] = {}
     for op, member in made.items():
         known.update((index, ("index", at)) for at, index in enumerate(member.indices))
-        kind = (op.name, str(op.attributes()), str([r.type for r in op.results]), member.counts)
-        number = numbers.setdefault((kind, tuple(known.get(v, v) for v in op.operands)), len(numbers))
+        number = numbers.setdefault((likeness(op, known), member.counts), len(numbers))
         found[op] = number
         known.update((result, (number, at)) for at, result in enumerate(op.results))
     return found

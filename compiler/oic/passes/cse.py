@@ -29,9 +29,10 @@ from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Dim, Expr, Extent
 from oic.ir.index import AssertShape, CheckRange, ExtentBind
 from oic.ir.journal import Journal
+from oic.ir.likeness import frozen, likeness
 from oic.ir.module import Module
 from oic.ir.state import StateGet, StateSet
-from oic.ir.types import INDEX, TensorType
+from oic.ir.types import TensorType
 
 
 def cse(module: Module) -> None:
@@ -128,21 +129,8 @@ def _resized(part: Any, found: _Found) -> Any:
 def _key(op: Op, version: Mapping[Value, int]) -> Hashable | None:
     """What makes an op the same as another; None if it must stay."""
     if isinstance(op, CheckRange):
-        return type(op), _frozen([op.value, op.low, op.high])
+        return type(op), frozen([op.value, op.low, op.high])
     if not op.pure or op.terminator or not op.results or isinstance(op, Func):
         return None
-    parts = op.__dict__
-    fields = tuple([part if type(part := parts[name]) is Value else _frozen(part) for name in op.fields])
     reads = tuple([(id(s), version[s]) for s in op.touched("read")]) if op.reads or op.regions else ()
-    return type(op), fields, reads, tuple([None if r.type is INDEX else str(r.type) for r in op.results])
-
-
-def _frozen(part: Any) -> Hashable:
-    kind = type(part)
-    if kind is Value:
-        return part
-    if kind is list or kind is tuple:
-        return tuple([_frozen(p) for p in part])
-    if kind is dict:
-        return tuple((k, _frozen(v)) for k, v in part.items())
-    return kind, repr(part) if isinstance(part, float) else part
+    return likeness(op), reads

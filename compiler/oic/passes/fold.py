@@ -25,6 +25,7 @@ from oic.dtypes import Array
 from oic.ir.control import CheckIterations, Cond, For, Func, If
 from oic.ir.core import Block, Op, Value, sizes_used
 from oic.ir.index import CheckIds, CheckRange, IndexConst, IndexLoad, IndexOp
+from oic.ir.likeness import likeness
 from oic.ir.module import Module
 from oic.ir.ranges import Ranges, may_refuse
 from oic.ir.state import Constant, IndexTensor, Splat
@@ -151,8 +152,7 @@ def _operator(constants: _Constants, op: Operator) -> Value | list[Op] | None:
     stored = sum(v.tensor.nbytes for v in values if not isinstance(v.op, Splat))
     if op.view or (size > SMALL and type_.nbytes > stored):
         return None
-    given = [str(v.op.attributes()) if isinstance(v.op, Splat) else v for v in values]
-    key = (op.name, str(op.attributes()), str(type_), *given)
+    key = likeness(op, {v: likeness(v.op) for v in values if isinstance(v.op, Splat)})
     if key in constants.known:
         return constants.known[key]
     held = {v: _data(constants, v) for v in values}

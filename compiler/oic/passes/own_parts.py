@@ -21,6 +21,7 @@ import numpy as np
 
 from oic.dtypes import Array
 from oic.ir.core import Op, Value, sizes_used
+from oic.ir.likeness import likeness
 from oic.ir.members import Members
 from oic.ir.module import Module
 from oic.ir.state import Constant, ConstantSelect
@@ -76,9 +77,9 @@ def _parts(roots: list[Value]) -> tuple[Parts, dict[Op, None]]:
                 values += [value] * (value not in values)
                 continue
             views[user] = None
+            alike = likeness(user, {value: number})
             for at, result in enumerate(user.results):
-                what = (number, user.name, str(user.attributes()), at)
-                waiting.append((result, known.setdefault(what, len(known) + 1), (path, user, at)))
+                waiting.append((result, known.setdefault((alike, at), len(known) + 1), (path, user, at)))
     return parts, views
 
 
