@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from conv_shapes import convolved
 from oic import dtypes
 from oic.dtypes import Array
 from oic.operators.conv import Convolution
+from tests.fuzz.sanitized import SanitizedExecutor, build_sanitized
 
 SEVERAL, FEW = "conv_bytes", "depthwise_bytes"  # output channels that see the same planes
 RESULTS = ("i32", "i8", "i16")
@@ -109,3 +111,15 @@ def test_windows_of_bytes_are_those_of_the_reference(constant: bool, monkeypatch
         found, expected = executor.step(**given), reference.step(**given)
     for i, kernel in enumerate(kernels):
         assert found[f"y{i}"].tobytes() == expected[f"y{i}"].tobytes(), (i, kernel)
+
+
+def test_windows_without_taps_write_no_more_sums_than_there_are(tmp_path: Path) -> None:
+    """A row of y is longer than one of x then: rows that lie side by side in x do not hold it."""
+    text = """graph none { dynamic { x: i8[4, 90, 1]; w: i8[4, 1, 1, 0]; } volatile { y: i32[4, 90, 51]; }
+block entry { op conv2d(x, w, acc=i32, dilation=[1, 50], groups=4) >> y; return; } }"""
+    program = oic.Simulator(oic.parse(text, name="none")).program
+    assert program.planned is not None and [op.kernel for op in program.planned.all_ops() if op.name == "conv2d"] == [FEW]
+    path = build_sanitized([program], tmp_path)
+    with SanitizedExecutor(program, path, 0) as executor:
+        found = executor.step(x=np.ones((4, 90, 1), np.int8), w=np.ones((4, 1, 1, 0), np.int8))
+    assert not found["y"].any()
