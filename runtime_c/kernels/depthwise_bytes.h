@@ -73,11 +73,11 @@ static inline void NAME(oic_depthwise_bytes)(const ARGS(oic_depthwise_bytes) *a)
             NAME(oic_depthwise_bytes_whole)(a, from, y);
             continue;
         }
-        for (ptrdiff_t o = 0; o < a->outputs; from += size) {
+        for (ptrdiff_t g = 0; g < a->groups; ++g, from += size) {
             if (pads) {
                 NAME(oic_depthwise_bytes_padded)(a, from, a->work);
             }
-            for (const ptrdiff_t end = o + group; o < end; ++o) {
+            for (ptrdiff_t o = g * group; o < (g + 1) * group; ++o) {
                 NAME(oic_depthwise_bytes_plane)(a, pads ? a->work : from, a->width + 2 * a->padding_x, o, y + o * plane);
             }
         }
