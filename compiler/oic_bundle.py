@@ -4,8 +4,6 @@ They lie at the top of the repository, outside the package, so setuptools needs 
 An editable install copies nothing: there `oic.resources` finds them in the checkout.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from setuptools.command.build_py import build_py

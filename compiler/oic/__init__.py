@@ -6,8 +6,6 @@ sim = oic.Simulator(graph, model)
 syn = oic.Synthesizer(graph, model).build("out/")
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 from oic.version import __version__ as __version__

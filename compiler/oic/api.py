@@ -3,8 +3,6 @@
 Simulator and Synthesizer are interchangeable: both make executors with the same methods.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What callers of the Python interface give, refused where its type is wrong before anything is made of it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Collection, Mapping
 from numbers import Integral, Real

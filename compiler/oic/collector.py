@@ -1,7 +1,5 @@
 """Python's collector of reference cycles, paused while a compilation makes many objects that all stay."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -5,8 +5,6 @@ the declarations it contradicts, and a hint where one is known.  `OicError` carr
 them and prints as the rendered text.  `StepError` is a refusal at run time.
 """
 
-from __future__ import annotations
-
 import copyreg
 import difflib
 import textwrap
@@ -72,7 +70,7 @@ class Span:
         """The characters the span covers."""
         return self.source.text[self.start : self.end]
 
-    def to(self, other: Span) -> Span:
+    def to(self, other: "Span") -> "Span":
         """The span from the start of this one to the end of the other."""
         return Span(self.source, self.start, other.end)
 

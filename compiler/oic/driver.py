@@ -3,8 +3,6 @@
 `oic check` needs only `syntax`, `check` and `lower`, so all else is imported when it runs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -66,7 +64,7 @@ class Settings:
     weights: str = ""
     unbounded: bool = False
     verified: bool = False
-    computer: Computer | None = None
+    computer: "Computer | None" = None
 
 
 @dataclass
@@ -82,7 +80,7 @@ class Program:
     binding: Binding
     module: Module
     warnings: list[Diagnostic]
-    stored: list[Decision] = field(default_factory=list)
+    stored: "list[Decision]" = field(default_factory=list)
 
     @cached_property
     def _lowered(self) -> tuple[Module, list[Repeated]]:
@@ -141,7 +139,7 @@ def compile_graph(graph: syntax.Graph, model: Model | None, settings: Settings) 
     return Program(graph, model, settings, binding, module, found, stored)
 
 
-def _stored(module: Module, settings: Settings) -> list[Decision]:
+def _stored(module: Module, settings: Settings) -> "list[Decision]":
     """Constants get the storage that the settings say; what changes the bounds of products is known from here on.
 
     No steps of the pipeline, which leaves what the graph computes as it is: the reference computes with what is stored.
@@ -209,7 +207,7 @@ def _fetchables(program: Program, variable: Variable) -> list[SessionVariable]:
 
 def lowered(
     module: Module, settings: Settings, only: Collection[str] | None = None
-) -> Iterator[tuple[Step, Module]]:
+) -> "Iterator[tuple[Step, Module]]":
     """Run the pipeline on a copy of a module: that copy after each pass, which the next one changes.
 
     only   names of the passes to run; None: all

@@ -5,8 +5,6 @@ only files, state, arena and weights hold it packed, least significant bits firs
 Source: SPEC, section 2.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -62,7 +60,7 @@ class DType:
         return self.kind in ("int", "uint")
 
     @property
-    def computed(self) -> DType:
+    def computed(self) -> "DType":
         """The dtype in which elements are computed: f32 for narrow floats, else itself."""
         return f32 if self.narrow else self
 
@@ -85,7 +83,7 @@ class DType:
         """Bytes that hold `count` packed-together elements."""
         return (count * self.bits + 7) // 8
 
-    def holds(self, other: DType) -> bool:
+    def holds(self, other: "DType") -> bool:
         """Every value of `other` is one of this type, exactly."""
         if other.is_float:
             digits = other.digits <= self.digits

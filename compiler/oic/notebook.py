@@ -1,7 +1,5 @@
 """Small tables for notebooks, which ask objects for `_repr_html_`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from html import escape
 

@@ -13,8 +13,6 @@
     ```
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from textwrap import TextWrapper

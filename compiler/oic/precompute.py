@@ -4,8 +4,6 @@ They are the outputs of a library of their own, which is compiled for this machi
 every machine of the class of numerics.
 """
 
-from __future__ import annotations
-
 import math
 import shutil
 from collections.abc import Iterator, Mapping

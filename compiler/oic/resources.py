@@ -1,7 +1,5 @@
 """Where the templates, the C runtime and the docs are, in the installed package or the checkout; the cache."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The arguments of each attribute (SPEC section 5)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -3,8 +3,6 @@
 Sizes come from `--set`, the `sizes` section, the model and, last, from the axes of bound tensors (SPEC, section 3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from oic.check.binding import Binding, check_bytes

@@ -3,8 +3,6 @@
 `bind` (in `bind.py`) makes a `Binding`.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping

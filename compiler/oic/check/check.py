@@ -4,8 +4,6 @@ What operators take, shapes, the dtypes of results and what the model binds are 
 graph is built.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 
 from oic.check.consumers import check_consumers

@@ -1,7 +1,5 @@
 """`yield` and `await` (SPEC section 7.1)."""
 
-from __future__ import annotations
-
 from oic.check.flow import is_entry
 from oic.check.report import DiagnosticCollector
 from oic.check.resolved import BlockInstance, Resolved, effects

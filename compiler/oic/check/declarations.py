@@ -1,7 +1,5 @@
 """Declarations and attributes (SPEC sections 2 to 5): what one declaration says for itself."""
 
-from __future__ import annotations
-
 import re
 
 from oic import dtypes

@@ -1,7 +1,5 @@
 """Blocks: entries, branches, what is reached, dead statements, `dep` (SPEC section 7)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import islice, pairwise
 

@@ -4,8 +4,6 @@ A row: the names, and the statements that do it here, or the settings.  Every st
 variables declared there.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 

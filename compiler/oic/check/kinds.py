@@ -3,8 +3,6 @@
 A variable is read, written, stepped, or is in an expression; an access gives so many indices, some of them slices.
 """
 
-from __future__ import annotations
-
 from collections.abc import Container
 
 from oic.check.report import DiagnosticCollector

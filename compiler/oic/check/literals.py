@@ -1,7 +1,5 @@
 """Literals as values of an element type: which may be (SPEC section 5), and what they are then."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from oic import dtypes

@@ -1,7 +1,5 @@
 """What a model gives a graph: tensors and config values behind constants and volatile variables."""
 
-from __future__ import annotations
-
 import difflib
 import math
 import re

@@ -1,7 +1,5 @@
 """The operators that a source may name, and what is said of a name that is none of them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from oic.check.foreign import plain, statements, tables

@@ -1,7 +1,5 @@
 """How the checks and lowering refuse: a list of diagnostics, and an exception for what has no value."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -31,7 +29,7 @@ class DiagnosticCollector:
         start = diagnostic.span.start if diagnostic.span else None
         self.found.setdefault((diagnostic.slug, diagnostic.message, start, *places), diagnostic)
 
-    def refuse(self, refusal: Refused) -> None:
+    def refuse(self, refusal: "Refused") -> None:
         """Keep the diagnostic of a refusal, unless it was reported."""
         if refusal.diagnostic is not None:
             self.add(refusal.diagnostic)

@@ -4,8 +4,6 @@ The only walk that looks names up.  What it finds for every use of a name, it no
 of the block; see `check.resolved` for why a block may have several.
 """
 
-from __future__ import annotations
-
 import re
 from collections import ChainMap, deque
 from collections.abc import Callable, Collection, Iterable, Set
@@ -48,11 +46,11 @@ class Scope:
     temporaries: dict[str, Variable] = field(default_factory=dict)
     loops: dict[str, LoopIndex] = field(default_factory=dict)
 
-    def inner(self) -> Scope:
+    def inner(self) -> "Scope":
         """What is visible in braces that begin here."""
         return Scope(dict(self.temporaries), dict(self.loops))
 
-    def shown(self, names: Set[str]) -> Scope:
+    def shown(self, names: Set[str]) -> "Scope":
         """As much of it as has one of these names, in the order of names."""
         temporaries = {n: self.temporaries[n] for n in sorted(self.temporaries.keys() & names)}
         return Scope(temporaries, {n: self.loops[n] for n in sorted(self.loops.keys() & names)})

@@ -5,8 +5,6 @@ therefore resolved once for every set of these that it uses: an `BlockInstance`,
 meaning.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -56,7 +54,7 @@ class BlockInstance:
     lenient: bool
     meanings: Meanings = field(default_factory=dict, repr=False)
     uses: dict[int, Uses] = field(default_factory=dict, repr=False)
-    runs: dict[int, tuple[BlockInstance | None, ...]] = field(default_factory=dict, repr=False)
+    runs: "dict[int, tuple[BlockInstance | None, ...]]" = field(default_factory=dict, repr=False)
 
     def variable(self, node: s.Name | s.Access | s.Declaration) -> Variable | None:
         """The variable that a name or an access means, or an `assign` declares, if there is one."""
@@ -71,7 +69,7 @@ class BlockInstance:
     def used(self, statement: s.SourceStatement) -> Uses:
         return self.uses.get(id(statement), NOTHING)
 
-    def run_by(self, statement: s.SourceStatement) -> Iterator[BlockInstance]:
+    def run_by(self, statement: s.SourceStatement) -> "Iterator[BlockInstance]":
         """The blocks that a branch or a `yield` runs."""
         return (found for found in self.runs.get(id(statement), ()) if found is not None)
 

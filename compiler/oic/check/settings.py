@@ -1,7 +1,5 @@
 """What the command line or the API asks for, against what the graph has."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 from oic.check.resolved import Resolved

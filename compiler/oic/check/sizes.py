@@ -4,8 +4,6 @@ A size takes its value from `--set`, else from a `sizes` section, else from the 
 inferred from the axes of bound tensors, the caller passes in with the model's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from oic.check.report import DiagnosticCollector, Refused, refused

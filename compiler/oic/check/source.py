@@ -1,7 +1,5 @@
 """A source read as users give it: its tree, or every error that one run can find."""
 
-from __future__ import annotations
-
 import os
 import re
 import stat

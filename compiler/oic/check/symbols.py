@@ -3,8 +3,6 @@
 A name is looked up once, by `check.resolve`; whatever comes after reads the objects found then.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -49,7 +47,7 @@ class Variable:
     scalar: Any = None
     members: dict[tuple[int, ...], str] = field(default_factory=dict)
     counts: tuple[int, ...] = ()
-    accesses: list[CacheAccess] = field(default_factory=list, repr=False)
+    accesses: "list[CacheAccess]" = field(default_factory=list, repr=False)
 
     @property
     def name(self) -> str:
@@ -159,7 +157,7 @@ class LoopIndex:
     """The index of a loop; `meanings` has those of the names in its bounds."""
 
     loop: s.Loop
-    meanings: Meanings
+    meanings: "Meanings"
 
 
 @dataclass(frozen=True)

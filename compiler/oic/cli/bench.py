@@ -1,7 +1,5 @@
 """What `oic bench` does: a profiling build, its steps, and what they take beside what the machine can do."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Sequence
 from itertools import accumulate

@@ -1,7 +1,5 @@
 """The commands that begin with a checkpoint: `oic import`, `oic generate` and `oic verify`."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any, TextIO
 

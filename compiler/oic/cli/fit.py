@@ -1,7 +1,5 @@
 """What `oic fit` does: whether memory is enough, and how far a bound may grow until it is not."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace

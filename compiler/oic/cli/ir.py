@@ -1,7 +1,5 @@
 """What `oic ir` prints."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from oic.cli.text import json_text

@@ -5,8 +5,6 @@ code differ, 4 no usable C compiler.  Imports of the compiler are inside the com
 `oic --version` answers at once.
 """
 
-from __future__ import annotations
-
 import signal
 import sys
 from collections.abc import Sequence
@@ -267,7 +265,7 @@ def fit(
     """Say whether a graph fits into memory, and how far it may grow."""
     from oic.cli.fit import Room, print_fit, with_weights
 
-    def compiled(more_sizes: dict[str, int], more_capacity: dict[str, int]) -> Program:
+    def compiled(more_sizes: dict[str, int], more_capacity: dict[str, int]) -> "Program":
         wanted = {"sizes": sizes | more_sizes, "capacity": capacity | more_capacity, "unbounded": True}
         return with_weights(common.load(**wanted, **options))
 

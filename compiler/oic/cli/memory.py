@@ -1,7 +1,5 @@
 """What `oic explain` does: memory decisions."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 
 from oic.cli.text import in_columns, json_text, say

@@ -1,7 +1,5 @@
 """`oic import`, `oic generate` and `oic verify`: from a checkpoint to a graph, to text, and to a proof."""
 
-from __future__ import annotations
-
 import sys
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """What `oic ops` prints: the catalog, from the operators' own classes."""
 
-from __future__ import annotations
-
 import inspect
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """What commands share: options, the handling of refusals, and loading a graph."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -223,7 +221,7 @@ def _silence() -> None:
 def load(
     graph: str, model: str | None, sizes: dict[str, int], capacity: dict[str, int], fetch: str | None,
     target: str | None = None, numerics: str | None = None, dispatch: str = "", no_reuse: bool = False, **more: Any,
-) -> Program:  # fmt: skip
+) -> "Program":  # fmt: skip
     """Parse, check and lower a graph; for a target, if one is named.  Raises OicError.
 
     graph   a file, or a folder that `oic import` wrote, whose model it is where no other is given

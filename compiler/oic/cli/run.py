@@ -1,7 +1,5 @@
 """What `oic build`, `oic run` and `oic diff` do, and what they print."""
 
-from __future__ import annotations
-
 import ast
 import json
 import math
@@ -139,7 +137,7 @@ class Result:
     dtypes   of the outputs, as declared: an array does not tell a bitset from u8
     """
 
-    dtypes: dict[str, dtypes.DType] = field(default_factory=dict)
+    dtypes: "dict[str, dtypes.DType]" = field(default_factory=dict)
     outputs: list[dict[str, Array]] = field(default_factory=list)
     trace: list[Record] = field(default_factory=list)
     refusal: StepError | None = None

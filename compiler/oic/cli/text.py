@@ -1,7 +1,5 @@
 """Text on its way out of the `oic` command: JSON, diagnostics, a progress bar."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math
@@ -75,7 +73,7 @@ def say(text: str) -> None:
     click.echo(visible(text))
 
 
-def report(diagnostics: Sequence[Diagnostic], as_json: bool) -> None:
+def report(diagnostics: "Sequence[Diagnostic]", as_json: bool) -> None:
     """Print diagnostics: as JSON on standard output, or as text on standard error, in the color of the command."""
     if as_json:
         say(json_text({"diagnostics": [d.to_json() for d in diagnostics]}))

@@ -1,7 +1,5 @@
 """Facts about a whole module that its generated code shares: C names, places, memory layout."""
 
-from __future__ import annotations
-
 import math
 import os
 from dataclasses import dataclass, field

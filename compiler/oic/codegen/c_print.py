@@ -1,7 +1,5 @@
 """The text of generated C: parentheses, line breaks, and which declarations are needed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,7 +27,7 @@ class Group:
     hangs  broken, it goes on in lines of their own, indented as a block is
     """
 
-    items: list[Pieces]
+    items: "list[Pieces]"
     opening: str = ""
     mark: str = " "
     closing: str = ""

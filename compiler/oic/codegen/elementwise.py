@@ -1,7 +1,5 @@
 """Elementwise operators as C expressions, and the loops around them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace

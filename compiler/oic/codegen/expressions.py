@@ -1,7 +1,5 @@
 """C expressions of numbers: literals, sizes, index arithmetic with the range it stays in."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace

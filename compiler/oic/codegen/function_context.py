@@ -1,7 +1,5 @@
 """One function being written: what its values are called in C and where their elements lie."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace

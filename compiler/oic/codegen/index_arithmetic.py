@@ -1,7 +1,5 @@
 """Index arithmetic and checks as statements of C: 64-bit integers, most of them without a variable."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from oic.codegen import c_tree as c

@@ -1,7 +1,5 @@
 """Calls of runtime functions on whole tensors: `op.call()` as C."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from oic import dtypes

@@ -3,8 +3,6 @@
 Saving and loading is `runtime_c/state/saved.h`, which interprets the form that `memory.saved` makes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

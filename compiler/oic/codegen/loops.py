@@ -1,7 +1,5 @@
 """Loop nests over the elements of tensors: dimensions collapsed, indices written, scalars hoisted."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Self

@@ -5,8 +5,6 @@ out in one scope, `LibraryNames`, from which definitions and uses take them; so 
 or another entry.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -103,7 +101,7 @@ class NameScope:
         """Mark names as taken."""
         self._taken.update(names)
 
-    def copy(self) -> NameScope:
+    def copy(self) -> "NameScope":
         """A scope with the same names taken."""
         copy = NameScope(self._taken)
         copy._last = dict(self._last)

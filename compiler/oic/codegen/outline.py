@@ -12,8 +12,6 @@ What has an address known at build is found by that; the rest (indices, sizes, i
 members of the structure.  The function of a loop takes iterations of it, `first` to `end`, and no refusal.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar

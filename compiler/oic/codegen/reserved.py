@@ -1,7 +1,5 @@
 """Names that C, C++, their libraries and tools have already."""
 
-from __future__ import annotations
-
 import re
 
 

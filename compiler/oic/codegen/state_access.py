@@ -1,7 +1,5 @@
 """Access to persistent state: boxes of the structure's arrays, single integers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Statements: the ops of an entry's body, in order, as C."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """A planned module as what the templates arrange: finished lines."""
 
-from __future__ import annotations
-
 import hashlib
 import textwrap
 from collections.abc import Iterable

@@ -8,8 +8,6 @@
 Little-endian; every constant starts at a multiple of the alignment of the plan; the same input gives the same bytes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import struct
 from collections.abc import Callable, Iterator

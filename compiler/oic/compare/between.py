@@ -1,7 +1,5 @@
 """What is done with the state between steps: kept, loaded here, there or in a new session, forked, reset."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 

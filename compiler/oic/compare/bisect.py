@@ -4,8 +4,6 @@ Passes change where and when things are computed, never what: the interpreter's 
 the same to the bit after each of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 

@@ -9,8 +9,6 @@ which errors within the bounds may decide either way.  So what seems a differenc
 more before it is one (`doubtful`).  Where it is none, the reference goes on from the library's state.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Random inputs of an entry: every dtype, every size, ids within their tables."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -8,8 +8,6 @@ Parker 1997).  Integers, booleans and moves have no error and are compared exact
 good as every other, so the sign of one that was computed is drawn.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from oic import dtypes

@@ -1,7 +1,5 @@
 """The text of tokens as they come."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import chain
 

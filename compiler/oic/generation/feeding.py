@@ -14,8 +14,6 @@ An encoder–decoder has
 A token more than there is room for is OIC_ERR_CACHE_FULL, with the state as it was.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Generation with a compiled model: what is given is fed at once, then one token a step."""
 
-from __future__ import annotations
-
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -148,7 +146,7 @@ class Generator:
         if self._scratch is not None:
             self._scratch.cleanup()
 
-    def __enter__(self) -> Generator:
+    def __enter__(self) -> "Generator":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -4,8 +4,6 @@ Merges of bytes are made by the package `tokenizers`, an extra.
 Source: llama.cpp, `src/llama-vocab.cpp`, and the tokenizers that the models were published with.
 """
 
-from __future__ import annotations
-
 import heapq
 import json
 import re
@@ -31,7 +29,7 @@ SPLITS: dict[str, str | None] = {
 """How a text is parted before merges, by `tokenizer.ggml.pre`: a regular expression, whose matches stay apart."""
 
 
-def vocabulary(settings: Mapping[str, Any]) -> Scored | Packaged | None:
+def vocabulary(settings: Mapping[str, Any]) -> "Scored | Packaged | None":
     """The tokenizer of a GGUF file's metadata, or None where it has none; `OicError` `tokenizer` for other kinds."""
     kind = settings.get(PREFIX + "model")
     if kind is None:

@@ -1,7 +1,5 @@
 """From logits to the next token, as the operator `sample` chooses it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

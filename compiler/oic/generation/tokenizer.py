@@ -4,8 +4,6 @@ A folder's `tokenizer.json` (package `tokenizers`, an extra), a `tok*.bin` of ll
 describes: bytes, as ByT5 has them or as they are, tables of characters, lists of symbols, or a GGUF file's vocabulary.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """BART and mBART: learned positions, layer norms after the sublayers or before them, biases everywhere."""
 
-from __future__ import annotations
-
 import math
 
 from oic.importers.checkpoint import Checkpoint

@@ -1,7 +1,5 @@
 """What an importer reads: a checkpoint's configuration and weights."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Mapping

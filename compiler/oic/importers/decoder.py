@@ -1,7 +1,5 @@
 """A decoder-only transformer as data, whatever its family is called."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -22,7 +20,7 @@ class Matrix:
     by_columns: bool = False
 
     @staticmethod
-    def of(c: Checkpoint, name: str) -> Matrix:
+    def of(c: Checkpoint, name: str) -> "Matrix":
         """That of a module of PyTorch, which may have a bias."""
         return Matrix(f"{name}.weight", c.there(f"{name}.bias"))
 

@@ -1,7 +1,5 @@
 """The graph of a decoder: blocks of layers, and loops over them, where layers are of several kinds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter

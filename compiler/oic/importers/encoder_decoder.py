@@ -1,7 +1,5 @@
 """An encoder and a decoder that attends to what it gives, as data, whatever their family is called."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from oic.importers.checkpoint import Checkpoint

@@ -1,7 +1,5 @@
 """The table of model families, and which of them a checkpoint is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from oic.diagnostics import fail, nearest

@@ -1,7 +1,5 @@
 """What a model family is to the importer: how it is told, and how its graph is written."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """An imported checkpoint: a folder with the graph and a model file that refers to the checkpoint's weights."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -4,8 +4,6 @@ Norms of Gemma and Nemotron hold 1 + weight already.  Rows of q and k of Llama a
 positions turn adjacent pairs: the style is chosen, and no weight moves.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """GPT-2: learned positions, one matrix for q, k and v; matrices are [in, out], or [out, in] as minGPT has them."""
 
-from __future__ import annotations
-
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Decoder, Layer, Matrix, Network, Norm, Places, head
 

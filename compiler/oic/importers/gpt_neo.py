@@ -1,7 +1,5 @@
 """GPT-Neo: learned positions, a window in every other layer, scores that are not scaled; matrices are [out, in]."""
 
-from __future__ import annotations
-
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Decoder, Layer, Matrix, Network, Norm, Places, head
 

@@ -1,7 +1,5 @@
 """Graphs by templates, templates/graphs/: of a family, but for sizes and element types; of a kind of transformer."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Sequence to sequence by two gated recurrent units, as in g2p_en: the encoder's last state starts the decoder."""
 
-from __future__ import annotations
-
 from oic.diagnostics import fail
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.family import FamilyGraph, Request

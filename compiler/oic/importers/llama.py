@@ -1,7 +1,5 @@
 """Llama and its kin, told apart by what their configuration and weights have, not by their names."""
 
-from __future__ import annotations
-
 import math
 import sys
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Mamba, a selective state space, in the Hugging Face layout and in GGUF; FalconMamba, which norms what it selects."""
 
-from __future__ import annotations
-
 from oic.importers import gguf
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Matrix, Norm, head

@@ -1,7 +1,5 @@
 """Llama under the names of its first publication, and of llama2.c, where one tensor has a matrix of all layers."""
 
-from __future__ import annotations
-
 from oic.importers.checkpoint import STACKED, Checkpoint
 from oic.importers.decoder import Decoder, Layer, Matrix, Network, Norm, RotaryEmbedding
 

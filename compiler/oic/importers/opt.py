@@ -1,7 +1,5 @@
 """OPT: learned positions from row 2 on, layer norms before sublayers (350m: of their sums), biases everywhere."""
 
-from __future__ import annotations
-
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Decoder, Layer, Matrix, Network, Norm, Places, head
 

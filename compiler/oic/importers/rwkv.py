@@ -1,7 +1,5 @@
 """RWKV-5 under the names of its author's code: a state of fixed size, whatever has been read."""
 
-from __future__ import annotations
-
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.family import FamilyGraph, Request
 from oic.importers.graph_template import graph_of, number

@@ -1,7 +1,5 @@
 """What `oic import` reads: folders and files of weights, and configurations."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """T5, mT5 and ByT5: relative positions, no scaling of scores, rms norms, networks plain or gated."""
 
-from __future__ import annotations
-
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Matrix, Network, Norm
 from oic.importers.encoder_decoder import AttentionWeights, EncoderDecoder, RelativeBias, Stack

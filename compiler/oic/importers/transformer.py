@@ -1,7 +1,5 @@
 """From a transformer as data to its program, whichever kind it is."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from oic.diagnostics import fail

@@ -1,7 +1,5 @@
 """Constants of a transformer's graph, declared as its template asks for them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

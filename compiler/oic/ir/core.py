@@ -9,8 +9,6 @@ A region is exactly one block, so control flow nests.  A block's last op ends it
 `return`).  State is a value; an op names the operands whose state it `reads` and `writes`.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -58,7 +56,7 @@ class Field:
         told = any(word in self.annotation for word in ("Value", "Any"))
         return self.positional or (self.kind == "attribute" and told)
 
-    def blocks(self, part: Any) -> list[Block]:
+    def blocks(self, part: Any) -> "list[Block]":
         """The blocks of what an op has there."""
         return list(part) if self.kind == "regions" else [part] if self.kind == "region" else []
 
@@ -92,13 +90,13 @@ class Value:
 
     __slots__ = ("_users", "hint", "owner", "place", "type")
 
-    def __init__(self, type: Type, owner: Op | Block | None = None, hint: str = "") -> None:
+    def __init__(self, type: Type, owner: "Op | Block | None" = None, hint: str = "") -> None:
         self.type, self.owner, self.hint = type, owner, hint
         self.place: Place | None = None
         self._users: dict[Op, int] = {}  # how often it takes it; kept by `Op`, those of detached regions included
 
     @property
-    def users(self) -> list[Op]:
+    def users(self) -> "list[Op]":
         """The attached ops that take it as an operand, each once, in the order in which they were attached."""
         return [op for op in self._users if op.attached]
 
@@ -107,7 +105,7 @@ class Value:
         """An attached op takes it as an operand."""
         return any(op.attached for op in self._users)
 
-    def give_way(self, other: Value) -> None:
+    def give_way(self, other: "Value") -> None:
         """Every op that takes it takes another value instead."""
         for op in list(self._users) if other is not self else ():
             op.replace_operands({self: other})
@@ -145,7 +143,7 @@ class Value:
         return self.tensor.dtype
 
     @property
-    def op(self) -> Op | None:
+    def op(self) -> "Op | None":
         """The op that defines it, or None for a block argument."""
         return self.owner if isinstance(self.owner, Op) else None
 
@@ -185,7 +183,7 @@ def _unequal(value: Value, axis: int, expected: Dim, where: str, message: str) -
     return OpError("shape-mismatch", message, where) if known else Unequal(value, axis, expected, where)
 
 
-REGISTRY: dict[str, type[Op]] = {}
+REGISTRY: "dict[str, type[Op]]" = {}
 
 
 class Op:
@@ -221,7 +219,7 @@ class Op:
 
     results: list[Value]
     span: Span | None
-    block: Block | None
+    block: "Block | None"
     kernel: str = ""
     """The name of the kernel that computes it, of operators that have some, once it is selected."""
     workers: int = 1
@@ -342,7 +340,7 @@ class Op:
         return found
 
     @property
-    def regions(self) -> Sequence[Block]:
+    def regions(self) -> "Sequence[Block]":
         """The nested blocks, in field order."""
         return [b for spec in self._nested for b in spec.blocks(self.__dict__[spec.name])]
 
@@ -378,7 +376,7 @@ class Op:
         return self.span.line if self.span is not None else 0
 
     @property
-    def home(self) -> Block:
+    def home(self) -> "Block":
         """The block of an op known to be in one."""
         assert self.block is not None, f"{self!r} is in no block"
         return self.block
@@ -391,14 +389,14 @@ class Op:
             op = op.block.owner
         return op is None
 
-    def within(self, block: Block) -> Op | None:
+    def within(self, block: "Block") -> "Op | None":
         """The op of this block that it is, or in which it is nested; None: it is elsewhere."""
         op: Op | None = self
         while op is not None and op.block is not block:
             op = op.block.owner if op.block is not None else None
         return op
 
-    def inside(self, block: Block) -> bool:
+    def inside(self, block: "Block") -> bool:
         """The op is in this block or in one nested in it."""
         return self.within(block) is not None
 
@@ -413,7 +411,7 @@ class Op:
         """Pure, and so is everything nested."""
         return self.pure and all(op.effect_free or op.terminator for b in self.regions for op in b.ops)
 
-    def walk(self) -> Iterator[Op]:
+    def walk(self) -> "Iterator[Op]":
         """This op and every op nested in it, in order."""
         yield self
         for block in self.regions:
@@ -514,7 +512,7 @@ class Block:
         """The op that ends the block."""
         return self.ops[-1]
 
-    def walk(self) -> Iterator[Block]:
+    def walk(self) -> "Iterator[Block]":
         """This block and every block nested in it, outermost first."""
         yield self
         for op in self.ops:
@@ -522,7 +520,7 @@ class Block:
                 for block in op.regions:
                     yield from block.walk()
 
-    def outward(self) -> Iterator[Block]:
+    def outward(self) -> "Iterator[Block]":
         """This block and every block around it, innermost first."""
         block: Block | None = self
         while block is not None:
@@ -602,8 +600,8 @@ def _copy_value(value: Value, owner: Op | Block) -> Value:
 def _declared_fields(cls: type[Op]) -> dict[str, Field]:
     fields: dict[str, Field] = {}
     for base in reversed(cls.__mro__[: cls.__mro__.index(Op)]):
-        for key, annotation in inspect.get_annotations(base).items():
-            text = str(annotation)
+        for key, text in inspect.get_annotations(base).items():
+            assert isinstance(text, str), f"{base.__module__} declares ops: from __future__ import annotations"
             if not text.startswith("ClassVar"):
                 fields[key] = Field(key, KINDS.get(text, "attribute"), getattr(cls, key, REQUIRED), text)
     return fields

@@ -5,8 +5,6 @@ between 0 and a known maximum.  Two dimensions are equal exactly when their cano
 so `(pos + N) - pos` is `N`.  What is not a polynomial (a floor division) is an atom of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -33,8 +31,8 @@ class Extent:
 class Quotient:
     """`numerator // divisor`, rounded toward minus infinity; 0 where the divisor is below 1."""
 
-    numerator: Dim
-    divisor: Dim
+    numerator: "Dim"
+    divisor: "Dim"
 
     def __str__(self) -> str:
         return f"{_in_parentheses(self.numerator)}/{_in_parentheses(self.divisor)}"
@@ -50,28 +48,28 @@ class Expr:
 
     terms: tuple[Term, ...]
 
-    def __add__(self, other: Dim) -> Dim:
+    def __add__(self, other: "Dim") -> "Dim":
         return _collect([*self.terms, *_terms(other)])
 
     __radd__ = __add__
 
-    def __neg__(self) -> Dim:
+    def __neg__(self) -> "Dim":
         return _collect((atoms, -c) for atoms, c in self.terms)
 
-    def __sub__(self, other: Dim) -> Dim:
+    def __sub__(self, other: "Dim") -> "Dim":
         return self + (-other)
 
-    def __rsub__(self, other: Dim) -> Dim:
+    def __rsub__(self, other: "Dim") -> "Dim":
         return (-self) + other
 
-    def __mul__(self, other: Dim) -> Dim:
+    def __mul__(self, other: "Dim") -> "Dim":
         if isinstance(other, int) and other:
             return self if other == 1 else Expr(tuple((atoms, c * other) for atoms, c in self.terms))
         return _collect((tuple(sorted(a + b, key=str)), c * d) for a, c in self.terms for b, d in _terms(other))
 
     __rmul__ = __mul__
 
-    def __floordiv__(self, divisor: Dim) -> Dim:
+    def __floordiv__(self, divisor: "Dim") -> "Dim":
         return floor_div(self, divisor)
 
     def __mod__(self, divisor: int) -> int:

@@ -16,8 +16,6 @@ An encoding concerns the last two axes; those before them number matrices.  A la
 storage has changed the values already when it is in a type.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -8,8 +8,6 @@ Every fact is a sum that is not negative.  A check always holds if each of its s
 ranges of its atoms, or a known fact plus something that is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice

@@ -1,7 +1,5 @@
 """What belongs together: by a key, or because one leads to the other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """Intervals of integers: the smallest and the largest value of sums, products and quotients."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from oic.dtypes import i64

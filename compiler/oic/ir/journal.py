@@ -1,7 +1,5 @@
 """What was changed, so that it can be undone: a log of dictionary entries."""
 
-from __future__ import annotations
-
 from typing import Any
 
 MISSING = object()

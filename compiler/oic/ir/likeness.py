@@ -1,7 +1,5 @@
 """Which ops compute the same: of one kind, of the same fields, to results of the same types."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping
 from types import MappingProxyType
 from typing import Any

@@ -6,8 +6,6 @@ defined outside a loop and used inside is needed until the loop ends; so it is w
 are written.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile

@@ -1,7 +1,5 @@
 """Elements of constants: an array, or members that are read when they are needed."""
 
-from __future__ import annotations
-
 import mmap
 import weakref
 from collections import deque
@@ -66,6 +64,9 @@ class Members:
         return whole
 
 
+StoredMatrix = Array | quantized.Grouped
+
+
 @dataclass(eq=False)
 class StoredElements:
     """The elements of matrices in a storage of fewer bits than they had.
@@ -81,7 +82,7 @@ class StoredElements:
     name: str
     source: Array | Members
     encoding: str
-    joined: tuple[StoredElements, ...] = ()
+    joined: "tuple[StoredElements, ...]" = ()
     _made: weakref.ref[Array] | None = field(default=None, repr=False)
     dtype = np.dtype(np.float32)
 
@@ -180,7 +181,6 @@ class StoredElements:
         return fail("weights-range", what, hint=f'--weights "{self.name}=f32,*={storage}" leaves it as it is')
 
 
-StoredMatrix = Array | quantized.Grouped
 Elements = Array | Members | StoredElements
 
 

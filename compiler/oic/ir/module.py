@@ -1,7 +1,5 @@
 """A whole program at one stage: persistent state, constants, functions, and their data."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -151,6 +149,6 @@ class Module:
         """Every op, nested ones included, in order."""
         return self.top.all_ops()
 
-    def clone(self) -> Module:
+    def clone(self) -> "Module":
         """A deep copy of the program; the data of constants is shared."""
         return replace(self, top=clone_block(self.top, {}), weights=dict(self.weights))

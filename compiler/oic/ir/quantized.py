@@ -16,8 +16,6 @@ a multiple of 16, the last group to 32.  Memory, for a vector whose lanes are ro
 Matrices begin at multiples of 64 bytes.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

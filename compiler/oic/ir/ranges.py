@@ -8,8 +8,6 @@ quotients of extents.  An extent that was bound to an integer is that integer.  
 and loops show at a place of a function, `ir.facts` adds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

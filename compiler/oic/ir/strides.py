@@ -1,7 +1,5 @@
 """Strides: elements between neighbours along each dimension."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from oic.ir import dims

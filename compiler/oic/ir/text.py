@@ -1,7 +1,5 @@
 """The text form of a module: print it, parse it back, compare two, and MLIR's generic form."""
 
-from __future__ import annotations
-
 from oic.ir.module import Module
 from oic.ir.text_mlir import print_mlir
 from oic.ir.text_parse import parse_module

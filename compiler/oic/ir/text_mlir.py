@@ -6,8 +6,6 @@ Every op is "oic.<name>"; values inside attributes are operands after the others
 attribute holds their positions.  Element types that MLIR lacks are types of the dialect `oic`.
 """
 
-from __future__ import annotations
-
 import math
 import struct
 from typing import Any

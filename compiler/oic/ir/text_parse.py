@@ -3,8 +3,6 @@
 The ops must have been registered: import `oic.operators` before.
 """
 
-from __future__ import annotations
-
 import json
 import operator
 from collections.abc import Iterable, Iterator, Mapping

@@ -14,8 +14,6 @@ attributes that equal their default are left out.  Names are the values' hints m
 their function.  In PLANNED a type is followed by its place, and the memory map by the extents.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -54,7 +52,7 @@ class ValueNames:
             self.of[value] = self._fresh(re.sub(r"[^A-Za-z0-9_.]", "_", value.hint))
         return "%" + self.of[value]
 
-    def inner(self) -> ValueNames:
+    def inner(self) -> "ValueNames":
         """Names of a function: those outside stay taken, its own are forgotten after it."""
         copy = ValueNames()
         copy.of, copy.last, copy.count = dict(self.of), dict(self.last), self.count

@@ -14,8 +14,6 @@ and values of an encoder) stays when positions are taken back.  Of a step that i
 entries that stay are those of a shorter step where a position depends on none after it, as in causal attention.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -52,7 +50,7 @@ def truncation(module: Module) -> Truncation:
     return max(refused, key=lambda found: len(found.tables), default=nothing)
 
 
-def _rules(module: Module) -> Iterator[_Rule]:
+def _rules(module: Module) -> "Iterator[_Rule]":
     """Integers that are counted up, with the tables whose positions are made of them."""
     touched, ranges = {op.result for op in module.keeps_touched()}, Ranges(module.all_ops())
     tables: dict[Value, dict[Value, int]] = {}  # that are written at each integer, and along which index

@@ -5,8 +5,6 @@ of address arithmetic that never lives in memory.  A state is a handle: the valu
 operations read and write.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -56,7 +54,7 @@ class TensorType:
         """The type of what lies in memory: another than `dtype` where the encoding is a storage, too."""
         return encodings.stored_as(self.dtype, self.encoding) if self.encoding else self.dtype
 
-    def with_shape(self, shape: tuple[Dim, ...]) -> TensorType:
+    def with_shape(self, shape: tuple[Dim, ...]) -> "TensorType":
         return TensorType(self.dtype, tuple(shape))
 
     def text(self, size: Callable[[Dim], str] = str) -> str:

@@ -7,8 +7,6 @@ bound once, before it is used.
 INDEXED and PLANNED have no cache operations.  What a plan must obey: `memory.verify`, which calls this.
 """
 
-from __future__ import annotations
-
 from oic.ir import dims
 from oic.ir.control import Func, Parallel, Return, Yield
 from oic.ir.core import Block, Op, OpError, Value, sizes_of, sizes_used

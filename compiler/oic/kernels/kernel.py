@@ -8,8 +8,6 @@
 it once for each element type it is used with, and calls it with a struct whose members are named.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -163,7 +161,7 @@ class Kernel:
             return tuple(self.types(op))
         return tuple(op.result.dtype if t == "result" else getattr(op, t).tensor.stored for t in self.types)
 
-    def instance(self, op: Any) -> Instance:
+    def instance(self, op: Any) -> "Instance":
         """What generated code includes."""
         return Instance(f"kernels/{self.name}.h", tuple(d.name for d in self.dtypes(op)))
 

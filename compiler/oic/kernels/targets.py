@@ -1,7 +1,5 @@
 """Machines that code is generated for, as data."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -112,7 +110,7 @@ class Target:
     costs: Costs = field(default=Costs())
     sets: tuple[InstructionSet, ...] = ()
 
-    def seen(self, macros: Mapping[str, str]) -> Target:
+    def seen(self, macros: Mapping[str, str]) -> "Target":
         """The target with the features that the macros of its compiler tell, and the numerics that go with them."""
         found = frozenset(name for name, signs in FEATURES.items() if any(sign in macros for sign in signs))
         return replace(self, features=found, numerics=FUSED if "fma" in found else SEPARATE)

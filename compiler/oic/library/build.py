@@ -4,8 +4,6 @@ The C is compiled to assembly, from which the stack of every function of the API
 the library; then the files that say what was built are written again, with the figures.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

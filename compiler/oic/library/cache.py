@@ -8,8 +8,6 @@ The folder is that of the user, as OIC_CACHE says: a folder, or `off`.  OIC_CACH
 used for longest goes first.  Whatever is wrong with the folder, a build only takes longer.
 """
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import json
@@ -48,7 +46,7 @@ class Cache:
     size: int = SIZE
 
     @classmethod
-    def of_user(cls) -> Cache | None:
+    def of_user(cls) -> "Cache | None":
         """As the environment says; None where it is off, or there is no folder for it.  OicError `cache-size`."""
         named = os.environ.get("OIC_CACHE", "")
         if named.lower() in ("off", "0", "no"):

@@ -1,7 +1,5 @@
 """Files of a generated library: header, source, weights, memory map, build files, runtime headers."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import re

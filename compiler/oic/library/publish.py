@@ -19,8 +19,6 @@ A stage is locked while its process lives, and one that is not locked is left ov
 is another matter: nothing is forced to the disk.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import hashlib

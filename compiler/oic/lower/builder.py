@@ -3,8 +3,6 @@
 A volatile variable or a temporary is no memory: `env` maps it to the SSA value it holds now.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

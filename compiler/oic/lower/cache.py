@@ -4,8 +4,6 @@ Negative and missing ends of slices are made explicit here, with `cache.count`; 
 index integers that are in range or refused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 from oic.check.binding import check_bytes
@@ -54,7 +52,7 @@ def lower_write(f: Builder, statement: s.CacheWrite) -> None:
     f.known.pop(variable, None)
 
 
-def _possible(given: tuple[Dim, ...], at: AccessPositions) -> Iterator[bool]:
+def _possible(given: tuple[Dim, ...], at: "AccessPositions") -> Iterator[bool]:
     """For every axis, whether a source's size can be the one that is written, on some input."""
     for axis, (a, b) in enumerate(zip(given, at.shape, strict=True)):
         low, high = dims.bounds(b)

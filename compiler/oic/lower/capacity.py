@@ -1,7 +1,5 @@
 """How far each index of a table can grow (SPEC, 8.4)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -78,7 +76,7 @@ def _static_reach(binding: Binding, variable: Variable, index: str) -> int | Non
     return reach
 
 
-def _reach(index: s.Index, writes: bool, static: _Static) -> int | None:
+def _reach(index: s.Index, writes: bool, static: "_Static") -> int | None:
     """The count that one position raises to, or None.  A read's slice raises nothing."""
     if isinstance(index, s.Slice):
         end = static.range(index.end) if index.end is not None else (0, 0)

@@ -7,8 +7,6 @@ Consumers run at the `yield` (SPEC, 7.1), each in a region of its own; one that 
 sees the values yielded and those defined before; what it writes to them, the entry holds from its `await` on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

@@ -4,8 +4,6 @@
 (operators, shapes, dtypes, model data) and skips what `check` refused already.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial

@@ -4,8 +4,6 @@ Integer expressions are kept over extents and over *atoms*, index values of the 
 `(pos + N) - pos` is the size `N` without asking the program.
 """
 
-from __future__ import annotations
-
 from collections import ChainMap
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Sizes that differ travel beside the values as index integers, from which a fresh extent is bound.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ lowered again with a carried size on that axis.  A size that grows in every iter
 so a loop of few iterations known at build is unrolled, and any other is refused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

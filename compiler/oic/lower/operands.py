@@ -1,7 +1,5 @@
 """Operands: what a name means as a tensor operand, and members of families, `W[i]`."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

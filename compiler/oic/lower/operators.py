@@ -1,7 +1,5 @@
 """Lowering of `op` and `transfer`: the operator itself, what its results may be stored in."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from oic.check.binding import check_bytes

@@ -4,8 +4,6 @@ An annotation is a choice: `int`, `float`, `bool`, `str`, `DType`, `Dim` (a size
 included), `Value` (read at run time), `None` (the default only), or a list of one of them.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from oic import dtypes

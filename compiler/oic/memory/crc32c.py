@@ -9,8 +9,6 @@ and squares of polynomials over GF(2) have the squares of their terms.  So a byt
 added to those a - b, a - c and a bytes further on, and NumPy drops thousands at once.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

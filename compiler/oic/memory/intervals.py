@@ -4,8 +4,6 @@ Intervals are kept by length, each class up to twice as long as the one before, 
 first position: within a class, what can meet an interval lies close together.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 from heapq import merge

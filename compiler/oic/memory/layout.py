@@ -10,8 +10,6 @@ program first reads them, so that the pages of a mapped file are asked for in or
 Offsets of both are from the start of the memory, the header included.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

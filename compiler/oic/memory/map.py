@@ -4,8 +4,6 @@ The unit of `oic explain`, of `<name>.memory.json` and of the picture in the rep
 here: kinds follow from the ops and from places that are equal.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

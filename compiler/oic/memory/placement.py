@@ -5,8 +5,6 @@ alignment, so that every offset is aligned; time is in sections, the moments at 
 buffers is largest.
 """
 
-from __future__ import annotations
-
 from bisect import insort
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -48,7 +46,7 @@ class BufferGroup:
         self.bound = int((begun[1] - ended[1]).max())
         self.count, self.crowd = (begun[:, last] - ended[:, first]).tolist()
 
-    def only(self, buffers: Sequence[int]) -> BufferGroup:
+    def only(self, buffers: Sequence[int]) -> "BufferGroup":
         """Some of the buffers by themselves; at least one."""
         return BufferGroup(*([values[i] for i in buffers] for values in (self.sizes, self.first, self.last)))
 

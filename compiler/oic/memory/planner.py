@@ -8,8 +8,6 @@ then as little above it as it finds (`memory.search`).
 The same buffers get the same offsets, always: effort is limited by steps counted, never by time.
 """
 
-from __future__ import annotations
-
 import itertools
 from bisect import bisect_left
 from collections.abc import Sequence

@@ -14,8 +14,6 @@ of it: loading finds it from what is stored.
 A state that can be loaded is one that saving gives, to the byte, so that every backend goes on alike from it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Iterator

@@ -17,8 +17,6 @@ There is one state, and a node keeps what its choice has changed of it.  So memo
 of live buffers, summed over the sections.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -53,7 +51,7 @@ class SearchTask:
     first: int
     last: int
     parent: int
-    rest: SearchTask | None = None
+    rest: "SearchTask | None" = None
 
 
 @dataclass

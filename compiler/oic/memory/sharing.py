@@ -6,8 +6,6 @@ part of another value, nothing may look at what was there from the first write t
 value there, and the step may not be refused in between.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field

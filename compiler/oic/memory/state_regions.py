@@ -8,8 +8,6 @@ Positions are index integers; what both share cancels (`ir.ranges`, with the sam
 is the integer it was bound to.  Values are compared within one iteration of every loop.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -59,7 +57,7 @@ class Box:
         }
 
     @classmethod
-    def of(cls, op: Boxed | Put | EntryOp) -> Box:
+    def of(cls, op: Boxed | Put | EntryOp) -> "Box":
         """The box that an op reads, writes or computes in; of the copy of a part of a ring, all along the ring."""
         if isinstance(op, (Insert, PartEntry)):
             rest = op.x.shape[len(op.lengths) :]

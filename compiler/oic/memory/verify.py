@@ -10,8 +10,6 @@ nor can the step be refused in between.  So it is with a part of a tensor, whose
 writes for as long as the values computed there are needed.
 """
 
-from __future__ import annotations
-
 from itertools import combinations
 
 from oic.ir import dims

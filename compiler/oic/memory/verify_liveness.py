@@ -5,8 +5,6 @@ outside a loop and used in it is needed until the loop ends; a view needs its ro
 of an `if` writes, uses in the other do not see.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 

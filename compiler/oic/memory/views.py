@@ -4,8 +4,6 @@ A view op's result is its first operand's memory (DESIGN, section 6).  Strides c
 `None` means row-major without gaps at the present sizes.
 """
 
-from __future__ import annotations
-
 from oic.ir.core import Op, Value
 from oic.ir.state import ConstantSelect, StateLoad
 from oic.ir.strides import Strides, dense, is_dense

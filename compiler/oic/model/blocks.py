@@ -6,8 +6,6 @@
 Products of an integer and a scale are exact in f32.  Source: ggml, `ggml-quants.c`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

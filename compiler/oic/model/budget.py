@@ -11,8 +11,6 @@ elements of tensors are not decoded when a file is opened; one tensor of a compr
 to 2 x the file + 128 MiB, all of them to 64 x the file + 1 GiB.
 """
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Every read names the field it is for; one that would leave the file is an `OicEr
 the file, the field and the byte.  Nothing is allocated from a size before the size is checked.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import mmap
@@ -41,7 +39,7 @@ class ModelFile:
     budget: Budget = dataclasses.field(default_factory=Budget)
 
     @staticmethod
-    def open(path: str | Path, budget: Budget | None = None) -> ModelFile:
+    def open(path: str | Path, budget: Budget | None = None) -> "ModelFile":
         """The file mapped read-only; an `OicError` `model-open` if it cannot be read."""
         try:
             mode = os.stat(path).st_mode

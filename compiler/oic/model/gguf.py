@@ -11,8 +11,6 @@ that are positive integers are sizevars under their name without the architectur
 `block_count`.  Source: the GGUF specification in the documents of ggml-org/ggml.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
 from typing import Any

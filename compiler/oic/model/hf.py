@@ -5,8 +5,6 @@ sizevars too (SPEC, section 9).  Shards are named by `model.safetensors.index.js
 {"weight_map": {tensor: file}}.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

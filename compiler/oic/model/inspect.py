@@ -1,7 +1,5 @@
 """What `oic inspect` shows of a model: plain text for people, a dictionary for tools."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """JSON of model files, read strictly: UTF-8, no duplicate keys, no fraction beyond all floats, bounded."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

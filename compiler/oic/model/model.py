@@ -4,8 +4,6 @@ Tensors are memory-mapped and read when asked for; a file is checked completely 
 Source: SPEC, section 9.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
@@ -54,7 +52,7 @@ class Model:
         self.metadata: dict[str, Metadata] = dict(_plain(arguments.mapping("metadata", metadata), ""))
 
     @classmethod
-    def open(cls, path: str | Path) -> Model:
+    def open(cls, path: str | Path) -> "Model":
         """The model in a .oinf, .safetensors, .gguf or .npz file or a Hugging Face folder.
 
         Or in several: `{"format": "oic.model", "version": 1, "files": ["../folder", "extra.npz"]}`, a `.json` file,
@@ -73,20 +71,20 @@ class Model:
         return cls._of(contents, Path(path))
 
     @classmethod
-    def of_files(cls, paths: Sequence[Path]) -> Model:
+    def of_files(cls, paths: Sequence[Path]) -> "Model":
         """The model in several files, of which each tensor is in one; named after the first's folder."""
         home = paths[0].parent
         return cls._of(_together([(path.name, path) for path in paths], str(home)), home)
 
     @classmethod
-    def _of(cls, contents: Contents, path: Path) -> Model:
+    def _of(cls, contents: Contents, path: Path) -> "Model":
         model = cls(name=str(path))
         model.path = path
         model._entries = contents.entries
         model.sizevars, model.metadata = contents.sizevars, contents.metadata
         return model
 
-    def extended(self, tensors: Mapping[str, object], sources: Iterable[TensorSource] = ()) -> Model:
+    def extended(self, tensors: Mapping[str, object], sources: Iterable[TensorSource] = ()) -> "Model":
         """This model with more tensors, given as to `Model`, and others in the place of its own."""
         both = Model(tensors, self.sizevars, self.metadata, name=self.name)
         both.path = self.path

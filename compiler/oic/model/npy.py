@@ -6,8 +6,6 @@
 The dictionary is matched, not evaluated.  Source: NumPy, "numpy.lib.format".
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

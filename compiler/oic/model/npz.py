@@ -6,8 +6,6 @@ types it lacks under raw names: `<V2` is taken as bf16 and `<f1` as f8, as ml_dt
 A scalar of text is metadata.  Sources: NumPy, "numpy.lib.format"; PKWARE, APPNOTE.TXT.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import struct

@@ -15,8 +15,6 @@ Little-endian; every section and payload starts at a multiple of 8, padded with 
 Source: OpenInfer, "OINF Format" (docs), and the public tools' output for version 2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar

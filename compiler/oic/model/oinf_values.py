@@ -9,8 +9,6 @@ quantisation
          u64 axis, u64 zero points, f32 scales[], i32 zero points[], padding to 8
 """
 
-from __future__ import annotations
-
 import math
 import re
 import struct

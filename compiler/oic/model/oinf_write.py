@@ -1,7 +1,5 @@
 """The .oinf writer; the layout is described in `oinf.py`."""
 
-from __future__ import annotations
-
 import os
 import struct
 import tempfile

@@ -1,7 +1,5 @@
 """Files of other programs, by the end of their names: what they are, and how their weights come here."""
 
-from __future__ import annotations
-
 from pathlib import PurePath
 
 _TORCH = "save its weights: safetensors.torch.save_file(model.state_dict(), 'model.safetensors')"

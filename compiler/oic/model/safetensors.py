@@ -6,8 +6,6 @@ Offsets count from the end of the header; the tensors cover the data without gap
 Source: the format description in the README of huggingface/safetensors.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """What a reader finds in a model: tensors, where their bytes are, sizevars and metadata."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 The values of a block are computed by the package `gguf` (an extra), in f32, and nothing is rounded further.
 """
 
-from __future__ import annotations
-
 import json
 import struct
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ All take and give f64 arrays.  A bound is absolute, per element, and holds betwe
 that were each computed within the operator's stated error and rounded once to the result's dtype.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One operator applied to arrays: operands widened, settings resolved, results rounded once."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Operators that are made of others: what lowering puts in their place (`Operator.expanded`)."""
 
-from __future__ import annotations
-
 from oic.dtypes import DType
 from oic.ir.core import Op, Value
 from oic.operators.base import Operator

@@ -1,7 +1,5 @@
 """Which refusals come after an effect, and leave the state changed (SPEC, 8.6)."""
 
-from __future__ import annotations
-
 from oic.diagnostics import Span
 from oic.ir.control import CheckIterations, For, If
 from oic.ir.core import Block, Op, Value

@@ -1,7 +1,5 @@
 """Products with weights in groups (`ir.quantized`): the rows of x are quantised in groups alike while they are used."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -4,8 +4,6 @@ Generated code notes a status, a place of the source, a variable and two numbers
 the op that this can be from, and `refusal` says it in words.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 

@@ -6,8 +6,6 @@ the operand's type has: else an error at build, or OIC_ERR_INDEX.  A float setti
 as an integer.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

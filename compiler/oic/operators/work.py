@@ -4,8 +4,6 @@ It is what an op cannot do without, not what a kernel makes of it: every operand
 once, whatever caches hold.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -7,8 +7,6 @@ Every tensor operand of an elementwise operator gets the result's shape, so that
 and no kernel knows of broadcasting; a scalar operand stays a scalar.  `broadcast_to` is a view.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from oic.ir.core import Op, Value

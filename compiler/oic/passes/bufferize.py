@@ -10,8 +10,6 @@ What cannot be computed where it goes is copied there, with the reason.  Offsets
 (`plan_memory`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from oic.ir.control import Func

@@ -7,8 +7,6 @@ The error of a matrix is ‖ŵ - w‖ / ‖w‖, what its storage makes of it.
               as long as all constants fit; a family counts as often as it has members
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

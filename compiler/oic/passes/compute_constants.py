@@ -10,8 +10,6 @@ if these are no larger than what they are made of.  What is made of the same mem
 several entries make in the same way is computed and stored once.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -16,8 +16,6 @@ start and the end of every region of an op that writes it.  A state is not set t
 Two extents of one integer are one, and shapes that were compared because of them are equal.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field

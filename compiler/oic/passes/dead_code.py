@@ -15,8 +15,6 @@ of a consumer goes if nothing uses it, and a consumer that does nothing goes.
 An integer goes that a state is set to, and then to another, if nothing in between reads it or may refuse the step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

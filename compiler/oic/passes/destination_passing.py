@@ -4,8 +4,6 @@ Decided from the end of a function backwards, since destinations come from what 
 cannot be computed where it goes is copied there, just before the op that hands it on.  Part of `bufferize`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,7 +34,7 @@ class Assignment:
     storage: dict[Value, Storage] = field(default_factory=dict)
     reasons: dict[Value, str] = field(default_factory=dict)
     names: dict[str, int] = field(default_factory=dict)
-    missed: list[Edge] = field(default_factory=list)
+    missed: "list[Edge]" = field(default_factory=list)
     # Boxes of each state and each storage, by the positions at which a value in them is needed; all in order.
     entries: dict[Value | Storage, Intervals[Storage]] = field(default_factory=dict)
     order: dict[Storage, int] = field(default_factory=dict)

@@ -8,8 +8,6 @@ nothing else is copied there; the tensors are moved there, with all that they ne
 the state that an iteration of a loop takes is taken there again.  Part of `hoist_checks`.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from functools import cached_property

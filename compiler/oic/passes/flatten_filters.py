@@ -8,8 +8,6 @@ order in which a position of the result meets them.  Kernels may read them in pa
 weight of infinity or NaN stays where it is: there it would meet the zeros of the padding, which it must not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

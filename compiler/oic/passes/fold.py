@@ -12,8 +12,6 @@ operator may round otherwise is left to C (`compute_constants`), which decides t
 and of other entries.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Hashable, Iterator

@@ -1,7 +1,5 @@
 """Index arithmetic that is a number, or one of its operands, for all that is known of its values."""
 
-from __future__ import annotations
-
 from oic.ir import index
 from oic.ir.core import Op, Value
 from oic.ir.intervals import within

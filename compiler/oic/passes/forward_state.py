@@ -9,8 +9,6 @@ A write in a region, or one that is not an integer set or step, ends what is kno
 bits are left alone: their sum may wrap, which index arithmetic refuses; counts cannot get there.
 """
 
-from __future__ import annotations
-
 from oic import dtypes
 from oic.ir.core import Block, Op, Value
 from oic.ir.index import IndexAdd, IndexWrap

@@ -16,8 +16,6 @@ waits for it: a processor works on the next elements while it waits, and sees to
 where each is two chains.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 

@@ -8,8 +8,6 @@ What the operator alone would have stored needs no memory then, and on several t
 to another's.  The op moves to where the epilogue is, if it passes nothing that bars movement.
 """
 
-from __future__ import annotations
-
 from oic.ir.core import Op, Value
 from oic.ir.module import Module
 from oic.operators.base import Operator

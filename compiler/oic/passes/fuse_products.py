@@ -20,8 +20,6 @@ Between the two there is nothing that has memory of its own, so that none is nee
 of rows whose ends fill no registers are better gone through all at once, after the product.
 """
 
-from __future__ import annotations
-
 from oic import dtypes
 from oic.ir.control import Yield
 from oic.ir.core import Block, Op, Value, clone_op

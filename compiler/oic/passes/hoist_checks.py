@@ -15,8 +15,6 @@ of checks alone comes first.  Checks of what is computed from data after an effe
 `late_checks` lists them for the build report (SPEC, 8.6).
 """
 
-from __future__ import annotations
-
 from oic.ir import dims, index
 from oic.ir.control import CheckIterations, Cond, For, If, Parallel, Yield
 from oic.ir.core import Block, Op, Value, clone_op

@@ -16,8 +16,6 @@ Entries share constants, so these become one only where each product of one is b
 same rows, with members of the same indices, in families of as many members.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from itertools import count

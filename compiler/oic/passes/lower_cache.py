@@ -12,8 +12,6 @@ What has to be known of a variable beside its contents is kept in states of thei
 Meaning: SPEC, section 8.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 

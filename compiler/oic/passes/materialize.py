@@ -16,8 +16,6 @@ A tensor of one repeated value that is written in part is filled for each that w
 costs less than to copy.  Everything else stays a view.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 

@@ -12,8 +12,6 @@ refusal or its effects.  What is left may run at once, in any order, and gives t
 the same refusal as in source order.
 """
 
-from __future__ import annotations
-
 from oic.ir.control import Parallel, Yield
 from oic.ir.core import Block, Op, Value
 from oic.ir.facts import Facts

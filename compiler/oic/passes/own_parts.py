@@ -10,8 +10,6 @@ each.  Of a family the parts of all members become a family.
 Only where nothing reads the whole constant, and its parts have no more bytes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product

@@ -6,8 +6,6 @@
 Members of a stacked constant have its encoding.  The module keeps the values; they are encoded when they are written.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

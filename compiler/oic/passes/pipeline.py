@@ -1,7 +1,5 @@
 """The passes, in order, each with the reason for its position."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol

@@ -8,8 +8,6 @@ region of a `parallel` op needs is planned by itself, as a part of the arena tha
 as long as the op runs: regions run at once.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from oic.ir.control import Func, Parallel

@@ -12,8 +12,6 @@ facts, and marks arithmetic that stays within 64 bits as `checked`.  What may re
 and nothing else.
 """
 
-from __future__ import annotations
-
 from oic.ir.control import CheckIterations
 from oic.ir.core import Block, Op
 from oic.ir.facts import Facts

@@ -10,8 +10,6 @@ only computes.  They keep their order, so the same step is refused for the same 
 check of computed data all others stay.  What is stored can then be computed in its place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterator, Mapping
 
 from oic.ir.control import Barrier, CheckIterations, Parallel

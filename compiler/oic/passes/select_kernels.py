@@ -12,8 +12,6 @@ Where threads are asked for, a call that is worth several is divided among them,
 operators, but for those of consumers, which run on threads themselves.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

@@ -6,8 +6,6 @@
 Kernels may then read it in an encoding: selecting matrices commutes with the order of their elements, cutting does not.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

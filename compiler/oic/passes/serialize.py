@@ -9,8 +9,6 @@
 Extents that a region binds hold after the op, so nothing is renamed.
 """
 
-from __future__ import annotations
-
 from itertools import chain
 
 from oic.ir.control import Parallel

@@ -11,8 +11,6 @@ Rules are `f32`, `bf16`, `f16`, `q8`, `q4`, or several, by name: `lm_head=q8,*=q
 `auto:8M` chooses for a size of all constants, `auto:0.05` for a bound on the error of each (`choose_storage`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

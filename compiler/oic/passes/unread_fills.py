@@ -12,8 +12,6 @@ Sure only of loops from 0 of which each counts along one axis, in steps as long 
 end of that axis, around a part that has all of every other axis.  Part of `bufferize`.
 """
 
-from __future__ import annotations
-
 from oic.ir.control import For
 from oic.ir.core import Block, Value
 from oic.ir.dims import Dim

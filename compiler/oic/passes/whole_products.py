@@ -8,8 +8,6 @@ Each element is the same sum.  A whole matrix may be stored and laid out as its 
 lies.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from oic.ir.core import Op, Value

@@ -1,7 +1,5 @@
 """What the machine can do at most, measured by a C program that does nothing else."""
 
-from __future__ import annotations
-
 import ctypes
 import statistics
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Time, bytes and operations of every statement of a compiled entry, from the counters of a profiling build."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any

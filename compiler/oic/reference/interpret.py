@@ -5,8 +5,6 @@ section 8 (`variables`); from INDEXED on they are storage at capacity (`state_st
 tensor lies in real bytes at its place (`memory_image`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -33,7 +31,7 @@ from oic.reference.state_storage import Memory, StateStorage, storages, zeros
 from oic.reference.truncated import truncated
 from oic.reference.variables import PersistentVariable
 
-SEMANTICS: dict[type[Op], Callable[[Machine, Any], None]] = {}
+SEMANTICS: "dict[type[Op], Callable[[Machine, Any], None]]" = {}
 """What the ops that are no operators do, by class; `semantics` fills it."""
 
 Observer = Callable[[Op], Any]
@@ -133,7 +131,7 @@ class Machine:
         """As if the last `n` positions had not been fed.  Raises StepError, with nothing changed."""
         self.load(truncated(self.form, self.module.truncation, self.save(), n))
 
-    def fork(self) -> Machine:
+    def fork(self) -> "Machine":
         """Another machine with a copy of the state."""
         copy = Machine(self.module, self.compiled)
         copy.load(self.save())

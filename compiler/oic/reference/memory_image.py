@@ -6,8 +6,6 @@ Arena and outputs are noise before every step, and every space lies between red 
 no op may change, compared after every step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ Nothing in the bytes is trusted: whatever is wrong is a StepError, raised before
 read is written again: a state that differs from that in a byte is none that saving gives, and refused.
 """
 
-from __future__ import annotations
-
 import math
 import struct
 from collections.abc import Callable, Iterable

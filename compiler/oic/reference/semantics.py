@@ -1,7 +1,5 @@
 """What the ops that are no operators do: structure, index arithmetic, checks, persistent state."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable
 from typing import Any

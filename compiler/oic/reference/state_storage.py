@@ -4,8 +4,6 @@ Large storage is address space whose pages are committed as they are touched, so
 may be reserved far beyond the memory of the machine.
 """
 
-from __future__ import annotations
-
 import mmap
 import sys
 from collections.abc import Iterator, Mapping, Sequence

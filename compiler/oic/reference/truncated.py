@@ -1,7 +1,5 @@
 """A saved state without its last positions, which `runtime_c/state/truncate.h` takes back where they lie."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from oic import dtypes

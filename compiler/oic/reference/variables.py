@@ -4,8 +4,6 @@ A variable is a dictionary from index tuples to entries; what is not in it reads
 value.  Nothing here knows about memory, so that it can be compared with what does.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator, Sequence

@@ -7,8 +7,6 @@ lines.  Beside the arenas are the state, with its growing tables empty, half ful
 weights.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`<name>.memory.json`: the memory map for tools (format in docs/cli.md)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

@@ -10,8 +10,6 @@ An executor may be used from several threads: each method holds its lock, so cal
 another, and a step with its inputs and its outputs is one call.
 """
 
-from __future__ import annotations
-
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping

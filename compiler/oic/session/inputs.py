@@ -4,8 +4,6 @@ Statuses (SPEC, section 4): OIC_ERR_INPUT for an unknown name, a wrong dtype or 
 OIC_ERR_SHAPE for a wrong rank or size and for extents that disagree or are too large.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

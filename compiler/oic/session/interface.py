@@ -1,7 +1,5 @@
 """What a caller may insert and fetch: the variables of a graph and its entries."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass

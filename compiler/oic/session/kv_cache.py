@@ -6,8 +6,6 @@
     cache.truncate(2)                      # as if the last two tokens had not been fed
 """
 
-from __future__ import annotations
-
 import math
 from typing import Self
 

@@ -1,7 +1,5 @@
 """A graph run by the interpreter: the reference that compiled code must equal."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections.abc import Iterator
@@ -22,7 +20,7 @@ class InterpretedProgram:
     def __init__(self, module: Module, interface: Interface, compiled: Compiled | None = None) -> None:
         self.module, self.interface, self.compiled = module, interface, compiled
 
-    def make_executor(self) -> SimulatorExecutor:
+    def make_executor(self) -> "SimulatorExecutor":
         """A session with a state of its own, at its start."""
         return SimulatorExecutor(self.interface, Machine(self.module, self.compiled))
 

@@ -1,7 +1,5 @@
 """A graph as a compiled library: the same sessions as those of the interpreter, at the speed of C."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -73,7 +71,7 @@ class CompiledProgram:
             self.library = build(spec, arguments.path("out_dir", out_dir), Cache.of_user())
         return self
 
-    def make_executor(self, threads: int | None = None) -> CompiledExecutor:
+    def make_executor(self, threads: int | None = None) -> "CompiledExecutor":
         """A session with a state of its own, at its start.  Builds the library first, if that is not done.
 
         threads   that a step runs on, up to those it was built for; None: all
@@ -202,7 +200,7 @@ class CompiledExecutor(Executor):
         return True
 
     def _turn(
-        self, call: _Call, moves: list[tuple[str, Array, Array]], single: list[tuple[str, memoryview, memoryview]],
+        self, call: "_Call", moves: list[tuple[str, Array, Array]], single: list[tuple[str, memoryview, memoryview]],
         whole: list[tuple[str, Array, Array]], count: int, made: list[dict[str, Array]],
     ) -> None:  # fmt: skip
         """So many steps, their outputs in one array each.
@@ -352,7 +350,7 @@ class _Call:
         checked = any(i.value.dtype.packed for i in face.inputs)  # arrays hold numbers beyond their range
         self.repeats = not checked and all(s.whole for s in self.slots)
 
-    def prepare(self, inputs: dict[str, Array]) -> list[tuple[_Slot, Array]]:
+    def prepare(self, inputs: dict[str, Array]) -> "list[tuple[_Slot, Array]]":
         """Fill the structures; gives the outputs with the arrays that they are computed in."""
         repeats = self.repeats and all(inputs[i.name].size for i in self.face.inputs)
         self.same, self.kept = None, [_stored(inputs[i.name], i) for i in self.face.inputs]

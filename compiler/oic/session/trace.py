@@ -1,7 +1,5 @@
 """What a step did, statement by statement: the records that `trace` gives."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterable, Iterator

@@ -8,8 +8,6 @@ left out.  `source` is optional: where it is there and says the same, positions 
 those of the original text; else of the text that `unparse` makes of the nodes.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

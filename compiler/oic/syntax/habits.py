@@ -5,8 +5,6 @@ any blanks, NAME an identifier, ARGS operands without parentheses, and PLACE a
 variable with or without indices; each of the three is a group that the hint may show by number.
 """
 
-from __future__ import annotations
-
 import re
 
 from oic.dtypes import ALL

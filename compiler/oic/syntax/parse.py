@@ -1,7 +1,5 @@
 """From text to the syntax tree, with every syntax error that can be found in one run."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from dataclasses import dataclass

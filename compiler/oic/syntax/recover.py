@@ -5,8 +5,6 @@ a missing `;` or `}` is put in, anything else is blanked out from the end of the
 to the end of this one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from oic.diagnostics import Diagnostic, Note, Source, Span, cut, did_you_mean, listed

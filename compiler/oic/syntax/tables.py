@@ -5,8 +5,6 @@ of the grammar, the Lark and the Python version; where it cannot be written the 
 each time, where it cannot be read they are built anew: Lark does this.
 """
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from contextlib import suppress

@@ -3,8 +3,6 @@
 Positions never change: what is removed is replaced by blanks of the same length.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

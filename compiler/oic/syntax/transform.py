@@ -4,8 +4,6 @@ Every rule's children are all its tokens and parts, so a node's span runs from t
 last.  What the grammar lets through and the language does not is collected in `errors`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -40,10 +38,10 @@ class _Several(s.SyntaxNode):
     items: tuple[Any, ...]
 
 
-def _of_parts(kind: Callable[..., Made]) -> Callable[[TreeBuilder, list[Any]], Made]:
+def _of_parts(kind: Callable[..., Made]) -> "Callable[[TreeBuilder, list[Any]], Made]":
     """The method of a rule whose node is made of the parts that are no tokens."""
 
-    def made(self: TreeBuilder, parts: list[Any]) -> Made:
+    def made(self: "TreeBuilder", parts: list[Any]) -> Made:
         return kind(*_nodes(parts), span=self._whole(parts))
 
     return made

@@ -4,8 +4,6 @@ Frozen dataclasses, one a construct of SPEC sections 1 and 5-8.  Nothing here is
 resolved; `parse` makes it, `check` refuses it, `lower` reads it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, dataclass_transform
@@ -60,28 +58,28 @@ class Name(SyntaxNode):
 class Unary(SyntaxNode):
     """`-x`."""
 
-    operand: Expr
+    operand: "Expr"
 
 
 class Binary(SyntaxNode):
     """`a op b` with op one of + - * / %."""
 
     op: str
-    left: Expr
-    right: Expr
+    left: "Expr"
+    right: "Expr"
 
 
 class ListOf(SyntaxNode):
     """`[a, b, c]` as a setting's value."""
 
-    items: tuple[Setting, ...]
+    items: "tuple[Setting, ...]"
 
 
 class Slice(SyntaxNode):
     """`a..b` in an access; a missing side is None.  An empty position is Slice(None, None)."""
 
-    start: Expr | None
-    end: Expr | None
+    start: "Expr | None"
+    end: "Expr | None"
 
 
 Expr = Int | Name | Unary | Binary
@@ -308,8 +306,8 @@ class Graph(SyntaxNode, repr=False):
     blocks: tuple[Block, ...]
     source: Source
 
-    encoder: ClassVar[Callable[[Graph], dict[str, Any]]]
-    decoder: ClassVar[Callable[[dict[str, Any] | str], Graph]]
+    encoder: "ClassVar[Callable[[Graph], dict[str, Any]]]"
+    decoder: "ClassVar[Callable[[dict[str, Any] | str], Graph]]"
     """Set by `syntax.graph_json`, which needs the parser, and the parser these classes."""
 
     def __repr__(self) -> str:
@@ -328,7 +326,7 @@ class Graph(SyntaxNode, repr=False):
         return type(self).encoder(self)
 
     @classmethod
-    def from_json(cls, data: dict[str, Any] | str) -> Graph:
+    def from_json(cls, data: dict[str, Any] | str) -> "Graph":
         """The graph that `to_json` gave.  Raises OicError `graph-json` for anything else."""
         return cls.decoder(data)
 

@@ -1,7 +1,5 @@
 """Source text of a syntax tree: parsing it gives the same tree, spans aside."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from itertools import groupby

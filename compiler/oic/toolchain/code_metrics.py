@@ -1,7 +1,5 @@
 """What the C compiler makes of generated code: bytes of stack and of code."""
 
-from __future__ import annotations
-
 import struct
 import textwrap
 from collections.abc import Mapping
@@ -33,7 +31,7 @@ class Figures:
         return max((s for s in self.stacks if s.function != THREAD), key=lambda s: s.nbytes, default=None)
 
     @classmethod
-    def of_json(cls, found: Mapping[str, Any]) -> Figures:
+    def of_json(cls, found: Mapping[str, Any]) -> "Figures":
         """What `to_json` gave."""
         each = found["stack"].items()
         stacks = tuple(StackUse(name, s["bytes"], tuple(s["externals"]), tuple(s["path"])) for name, s in each)

@@ -1,7 +1,5 @@
 """Calling a C compiler: which one, what it is, and what it says, whatever it does."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Folders of generated files: temporary ones."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

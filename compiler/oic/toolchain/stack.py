@@ -15,8 +15,6 @@ callers of the API give none; but not one that is on the way by its address itse
 caller's frame stays.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, field

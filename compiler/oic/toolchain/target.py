@@ -1,7 +1,5 @@
 """How the compiler of a target is called, and what it says of its machine."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What the original does with a prompt, and the file that keeps it (`.npz`)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The original: a checkpoint's model in Hugging Face's transformers (an extra), computed in f32."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path

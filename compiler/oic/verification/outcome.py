@@ -1,7 +1,5 @@
 """The compiled model on the original's inputs: logits step by step, and what it writes by itself."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """A model with its weights in fewer bits beside itself as declared: what the bits cost."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

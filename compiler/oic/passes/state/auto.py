@@ -9,8 +9,6 @@ of the capacity, so elements stay where they are when a count grows, and what it
 initial value.  A part (any slice) is read as it is, within the present counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -6,8 +6,6 @@ is reserved: there it is everything if the initial value is zeros, else as far a
 `K.t.filled` say, and an access beyond them fills what is missing (`Emitter.fill`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partialmethod

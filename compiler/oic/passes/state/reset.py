@@ -16,8 +16,6 @@ Only the box reached so far is looked at; where nothing can be touched (an index
 box that is asked is empty.
 """
 
-from __future__ import annotations
-
 from functools import reduce
 from typing import Any
 

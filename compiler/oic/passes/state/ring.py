@@ -15,8 +15,6 @@ Any W positions in a row are a row of the doubled storage, so a slice is a view.
 fall on slots that nothing was stored in while they can be read, and those hold the initial value.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from oic.ir import dims, state

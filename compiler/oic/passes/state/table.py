@@ -16,8 +16,6 @@ Every check of an operation comes before its first effect.  A count is raised on
 is stored: a slice may be empty.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
