@@ -70,6 +70,8 @@ static inline float oic_quantized_group(const float *x, int8_t *q)
 #include "dots_neon.h"
 #elif defined(__ARM_FEATURE_SIMD32) && !defined(__ARM_NEON) && !defined(__ARM_FEATURE_MVE) && !defined(__ARM_BIG_ENDIAN)
 #include "dots_dsp.h"
+#elif defined(__ARM_FEATURE_MVE) && !defined(__ARM_BIG_ENDIAN)
+#include "dots_helium.h"
 #else
 #include "dots_portable.h"
 #endif

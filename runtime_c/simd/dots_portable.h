@@ -25,6 +25,7 @@ static inline int32_t oic_dots_quantize(const float *x, uint8_t *to, float *dx, 
     return bits == 4 ? -8 * sum : 0;
 }
 
+#if !defined(OIC_DOTS_GROUPS) /* of a file that has them in fewer instructions */
 /* a[P][R] = start[R] + the products of a group of x, R rows, with one of w, P panels `apart` bytes from each other.  What lies `ahead` bytes behind w will be
    read soon. */
 static inline void oic_dots_group_8(oic_dots *a, int R, int P, const uint8_t *w, const uint8_t *x, const uint8_t *start,
@@ -65,6 +66,7 @@ static inline void oic_dots_group_4(oic_dots *a, int R, int P, const uint8_t *w,
         }
     }
 }
+#endif
 
 /* Sixteen scales, widened. */
 static inline void oic_dots_scales(oic_dots_factors *to, const oic_f16 *from)
