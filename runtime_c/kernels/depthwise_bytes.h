@@ -32,15 +32,12 @@ static inline void NAME(oic_depthwise_bytes_plane)(const ARGS(BYTES) *a, const T
             uint32_t sum[OIC_CONV_RUN];
             m = a->out_width - x0 < OIC_CONV_RUN ? a->out_width - x0 : OIC_CONV_RUN;
             const ptrdiff_t run = (rows - 1) * wide + m;
-            for (ptrdiff_t e = 0; e < run; ++e) {
-                sum[e] = b;
-            }
-            for (ptrdiff_t ky = 0; ky < a->taps_y; ++ky) {
-                const T *const row = from + (oy * a->stride_y + ky * a->dilation_y) * wide + x0 * a->stride_x;
-                oic_byte_taps(sum, run, row, a->stride_x, w + ky * a->taps_x, a->taps_x, a->dilation_x);
-            }
+            oic_byte_windows(sum, run, b, from + oy * a->stride_y * wide + x0 * a->stride_x, a->stride_x, a->dilation_y * wide, w,
+                             a->taps_y, a->taps_x, a->dilation_x);
             for (ptrdiff_t r = 1; r < rows; ++r) {
-                memmove(sum + r * m, sum + r * wide, (size_t)m * sizeof *sum);
+                for (ptrdiff_t e = 0; e < m; ++e) {
+                    sum[r * m + e] = sum[r * wide + e];
+                }
             }
             NAME(OIC_JOIN_2(BYTES, keep))(a, sum, rows * m, o, 0, y + oy * a->out_width + x0, 1);
         }
@@ -53,9 +50,9 @@ static inline void NAME(oic_depthwise_bytes_whole)(const ARGS(BYTES) *a, const T
     const ptrdiff_t taps = a->taps_y * a->taps_x;
     for (ptrdiff_t o = 0; o < a->outputs; o += OIC_CONV_RUN) {
         const ptrdiff_t n = a->outputs - o < OIC_CONV_RUN ? a->outputs - o : OIC_CONV_RUN;
-        uint32_t sum[OIC_CONV_RUN] = {0};
+        uint32_t sum[OIC_CONV_RUN];
         for (ptrdiff_t l = 0; l < n; ++l) {
-            oic_byte_taps(sum + l, 1, x + (o + l) * taps, 1, a->w + (o + l) * taps, taps, 1);
+            sum[l] = oic_byte_dot(x + (o + l) * taps, a->w + (o + l) * taps, taps);
         }
         NAME(OIC_JOIN_2(BYTES, keep))(a, sum, n, o, 1, y + o, 1);
     }

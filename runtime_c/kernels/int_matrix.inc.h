@@ -24,11 +24,7 @@ static inline void NAME(oic_int_sums)(W_SUM *restrict sum, const T *restrict a, 
 #if OIC_IS_ONE(OIC_PASTE(OIC_IS_I8_, OIC_X))
     whole = sizeof(W_SUM) == sizeof(uint32_t) ? n / OIC_BYTE_ROWS * OIC_BYTE_ROWS : 0;
     for (ptrdiff_t l = 0; l < whole; l += OIC_BYTE_ROWS) {
-        uint32_t total[OIC_BYTE_ROWS];
-        oic_byte_rows(total, a + a0, b + b0 + l * bn, bn, K);
-        for (int r = 0; r < OIC_BYTE_ROWS; ++r) {
-            sum[l + r] = total[r];
-        }
+        oic_byte_rows((uint32_t *)(void *)(sum + l), a + a0, b + b0 + l * bn, bn, K);
     }
 #endif
     for (ptrdiff_t l = whole; l < n; ++l) {

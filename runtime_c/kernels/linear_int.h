@@ -36,6 +36,13 @@ static inline void NAME(oic_linear_part)(const void *args, ptrdiff_t first, ptrd
         const ptrdiff_t x0 = oic_offset(row / a->M, a->rank, a->shape, a->xs) + row % a->M * a->ldx;
         W_SUM sum[OIC_LINEAR_RUN];
         NAME(oic_int_sums)(sum, a->x, x0, a->w, j * a->ldw, a->K, n, 1, 1, a->ldw);
+#if defined(OIC_REQUANTIZES)
+        if (W_BITS == 8 && oic_requantized_stores(&a->by, within)) {
+            const B_T *const b = a->b != NULL ? a->b + j : NULL;
+            oic_requantized_store(&a->by, sum, b, n, j, 1, within, (uint8_t *)(void *)(a->y + row * a->N + j), 1);
+            continue;
+        }
+#endif
         for (ptrdiff_t l = 0; a->b != NULL && l < n; ++l) {
             const W_SUM b = (W_SUM)B_LOAD(a->b, j + l);
             sum[l] = sum[l] + b;

@@ -42,10 +42,30 @@ static inline int32_t oic_shift_rounded(int32_t v, int n)
     return oic_wrap_i32((((size + half) >> n) ^ sign) - sign);
 }
 
-/* TensorFlow Lite's MultiplyByQuantizedMultiplier: the shift left wraps, one of them is 0. */
-static inline int32_t oic_scale_tflite(int32_t x, int32_t multiplier, int left, int right)
+/* Whether a shift is one of oic_scale_down. */
+static inline int oic_is_down(int shift)
 {
-    return oic_shift_rounded(oic_high_half(oic_wrap_i32((uint32_t)x << left), multiplier), right);
+    return shift < -1 && shift > -32;
+}
+
+/* TensorFlow Lite's MultiplyByQuantizedMultiplier, for a shift by n places to the right, of 2 to 31.  With the product P and s = 1 where
+   it is negative, else 0, it is h = floor((P + 2^30) / 2^31), and of that floor((h - s + 2^(n - 1)) / 2^n).  Halved within, this is
+   floor((u + 2^(n - 2)) / 2^(n - 1)) of u = floor((P + 2^30 - s 2^31) / 2^32), a product's upper half; what saturates is as without. */
+static inline int32_t oic_scale_down(int32_t x, int32_t multiplier, int n)
+{
+    const uint32_t sign = 0u - (uint32_t)((x ^ multiplier) < 0), low = (sign & (UINT32_C(1) << 31)) | (UINT32_C(1) << 30);
+    const uint64_t sum = (((uint64_t)sign << 32) | low) + (uint64_t)((int64_t)x * multiplier);
+    const uint32_t upper = (uint32_t)(sum >> 32) + (UINT32_C(1) << 31); /* u + 2^31 */
+    return oic_wrap_i32((((upper >> (n - 2)) + 1u) >> 1) - ((UINT32_C(1) << 30) >> (n - 2)));
+}
+
+/* The same for any shift; to the left it wraps. */
+static inline int32_t oic_scale_tflite(int32_t x, int32_t multiplier, int shift)
+{
+    if (oic_is_down(shift)) {
+        return oic_scale_down(x, multiplier, -shift);
+    }
+    return oic_shift_rounded(oic_high_half(oic_wrap_i32((uint32_t)x << oic_shift_of(shift)), multiplier), oic_shift_of(-shift));
 }
 
 /* Its form with one rounding, halves upward, saturated to 32 bits. */

@@ -95,8 +95,9 @@ class Convolutions:
         return f"{array.dtype.kind}{8 * array.itemsize}{list(array.shape) if array.ndim else ''}"
 
 
-@pytest.mark.parametrize("constant", [True, False])
-def test_windows_of_bytes_are_those_of_the_reference(constant: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("constant, flags", [(True, "-O1"), (False, "-O1"), (True, "-O1 -DOIC_PORTABLE")])
+def test_windows_of_bytes_are_those_of_the_reference(constant: bool, flags: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OIC_CFLAGS", flags)  # plain C as microcontrollers have it
     monkeypatch.setattr(Convolution, "flattens", lambda op, target: False)  # as freestanding targets have it,
     others = tuple(kernel for kernel in Convolution.kernels if not kernel.name.startswith("conv_requ") and kernel.name != "conv")
     monkeypatch.setattr(Convolution, "kernels", others)  # and the kernels

@@ -114,11 +114,14 @@ PRODUCTS: tuple[tuple[Shape, str, int, str], ...] = (
     ((19, 31), "i8", 50, "linear_words_requantized"),
     ((5, 27, 64), "i8", 97, "linear_words_requantized"),
     ((8, 6), "i8", 11, "linear_words_requantized"),
+    ((2, 40), "i8", 67, "linear_int_requantized"),
+    ((2, 13), "i8", 66, "linear_int_requantized"),
 )
 
 
-@pytest.mark.parametrize("target", ["host", "portable"])
-def test_sums_of_products_have_the_bits_of_requantize(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("target, flags", [("host", "-O1"), ("portable", "-O1"), ("portable", "-O1 -DOIC_PORTABLE")])
+def test_sums_of_products_have_the_bits_of_requantize(target: str, flags: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OIC_CFLAGS", flags)
     monkeypatch.setattr(matmul, "PLANES", 4096)
     rng = np.random.default_rng(9)
     lines: dict[str, list[str]] = {"dynamic": [], "constant": [], "volatile": [], "body": []}

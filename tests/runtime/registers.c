@@ -1,5 +1,6 @@
 /* Every function of registers.h and its lanes, on special and random numbers and all those of 16 bits: a line a function,
    with a hash of all results.  NaNs are equal. */
+#include "kernels/common/requantized_bytes.h"
 #include "simd/bytes.h"
 #include "simd/lanes.h"
 #include "simd/slow_fma.h"
@@ -357,6 +358,75 @@ static void byte_rows(void)
         }
     }
     said("bytes");
+    for (ptrdiff_t n = 0; n <= 70; ++n) {
+        seen(oic_byte_dot(bytes + n, others + 5 * n, n));
+    }
+    said("dots of bytes");
+}
+
+/* Windows of bytes: of any taps, many of three by three, whose rows are `wide` apart. */
+static void byte_windows(void)
+{
+    uint32_t sum[24];
+    for (ptrdiff_t i = 0; i < 2000; ++i) {
+        const ptrdiff_t m = i % 24, y = i % 3 ? 3 : i % 5, x = i % 4 ? 3 : i % 7, step = i % 5 ? 1 : 1 + i % 3, apart = i % 6 ? 1 : i % 4;
+        oic_byte_windows(sum, m, (uint32_t)is[i], bytes + i, step, i % 91, others + 3 * i, y, x, apart);
+        for (ptrdiff_t e = 0; e < m; ++e) {
+            seen(sum[e]);
+        }
+    }
+    said("windows of bytes");
+}
+
+/* What scales sums to bytes does as what scales them, and that as it is defined: of ties too. */
+static void scaled(void)
+{
+    static const int zeros[] = {-128, 0, 127, 255, -32512, 32512, 77};
+    static int8_t shifts[COUNT];
+    uint32_t wrong = 0;
+    for (int shift = -40; shift < 40; ++shift) {
+        const int left = oic_shift_of(shift), right = oic_shift_of(-shift);
+        for (ptrdiff_t i = 0; i < COUNT; ++i) {
+            const int32_t some[] = {is[i], (int32_t)(i - COUNT / 2)}, by[] = {js[i], INT32_MIN, INT32_MAX, 1 << 30, 3 << 29};
+            for (int k = 0; k < 10; ++k) {
+                const int32_t x = some[k / 5], m = by[k % 5], high = oic_high_half(oic_wrap_i32((uint32_t)x << left), m);
+                wrong += oic_scale_tflite(x, m, shift) != oic_shift_rounded(high, right);
+            }
+        }
+    }
+    for (ptrdiff_t i = 0; i < COUNT; ++i) {
+        shifts[i] = (int8_t)(i % 8 ? -(int)(i % 31) : (int)(i % 80) - 40);
+    }
+    for (ptrdiff_t i = 0; i < 2000; ++i) {
+        enum { MOST = 21, STEP = 3 };
+        const ptrdiff_t n = i % (MOST + 1), step = 1 + i % STEP;
+        const int sign = i % 3 != 0, each = i % 4 != 0;
+        const oic_requantized by = {js, shifts, i % 5 != 0, zeros[i % 7], 0};
+        const oic_requantized_range within = oic_requantized_within(sign ? -128 : 0, sign ? 127 : 255, by.zero_point);
+        uint32_t sum[MOST + OIC_WIDTH], expected[MOST + OIC_WIDTH];
+        uint8_t y[MOST * STEP];
+        memset(y, 0x55, sizeof y);
+        for (ptrdiff_t e = 0; e < n; ++e) {
+            sum[e] = (uint32_t)is[i + e] >> i % 20;
+            expected[e] = sum[e] + (i % 2 ? (uint32_t)js[i + e] : 0u);
+        }
+        oic_requantized_store(&by, sum, i % 2 ? js + i : NULL, n, i, each, within, y, step);
+        if (each) {
+            oic_requantized_each(&by, expected, n, i, within);
+        } else {
+            oic_requantized_sums(&by, expected, n, i, within);
+        }
+        for (ptrdiff_t e = 0; e < n; ++e) {
+            wrong += y[e * step] != (uint8_t)expected[e];
+        }
+        for (ptrdiff_t e = 0; e < MOST * STEP; ++e) { /* what lies between */
+            wrong += (e % step != 0 || e >= n * step) && y[e] != 0x55;
+            seen(y[e]);
+        }
+    }
+    said("bytes of sums");
+    seen(wrong);
+    said("scaled");
 }
 
 /* Words of four numbers, of four rows and of one, and their products with others: whatever a word has, sums are the same. */
@@ -432,6 +502,8 @@ int registers(void)
     over();
     words();
     byte_rows();
+    byte_windows();
+    scaled();
     return OIC_WIDTH;
 }
 

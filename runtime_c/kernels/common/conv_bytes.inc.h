@@ -20,12 +20,19 @@ typedef struct {
 static inline void NAME(OIC_JOIN_2(BYTES, keep))(const ARGS(BYTES) *a, W_SUM *sum, ptrdiff_t n, ptrdiff_t o,
                                                  int each, ptrdiff_t at, ptrdiff_t step)
 {
+#if defined(OIC_REQUANTIZES)
+    const oic_requantized_range within = oic_requantized_within((int64_t)W_LOW, (int64_t)W_HIGH, a->by.zero_point);
+    if (W_BITS == 8 && oic_requantized_stores(&a->by, within)) {
+        const B_T *const b = each && a->b != NULL ? a->b + o : NULL;
+        oic_requantized_store(&a->by, sum, b, n, o, each, within, (uint8_t *)(void *)(a->y + at), step);
+        return;
+    }
+#endif
     for (ptrdiff_t l = 0; each && a->b != NULL && l < n; ++l) {
         const W_SUM b = (W_SUM)B_LOAD(a->b, o + l);
         sum[l] = sum[l] + b;
     }
 #if defined(OIC_REQUANTIZES)
-    const oic_requantized_range within = oic_requantized_within((int64_t)W_LOW, (int64_t)W_HIGH, a->by.zero_point);
     if (each) {
         oic_requantized_each(&a->by, sum, n, o, within);
     } else {

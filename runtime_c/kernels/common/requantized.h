@@ -99,15 +99,14 @@ static inline void oic_requantized_alike(uint32_t *v, ptrdiff_t n, int32_t multi
         }
         oic_requantized_limits(v, n, within);
     }
-    for (; multiplier != INT32_MIN && e + OIC_WIDTH <= n; e += OIC_WIDTH) {
+    for (; OIC_WIDTH > 1 && multiplier != INT32_MIN && e + OIC_WIDTH <= n; e += OIC_WIDTH) {
         oic_register_u32 sums;
         memcpy(&sums, v + e, sizeof sums);
         const oic_register_u32 some = oic_requantized_limited(oic_requantized_scaled(sums, multiplier, shift), within);
         memcpy(v + e, &some, sizeof some);
     }
     for (; e < n; ++e) {
-        const int32_t scaled = oic_scale_tflite(oic_wrap_i32(v[e]), multiplier, oic_shift_of(shift), oic_shift_of(-shift));
-        v[e] = oic_requantized_limit(scaled, within);
+        v[e] = oic_requantized_limit(oic_scale_tflite(oic_wrap_i32(v[e]), multiplier, shift), within);
     }
 }
 
@@ -137,8 +136,7 @@ static inline void oic_requantized_each(const oic_requantized *by, uint32_t *res
         memcpy(v + e, &sums, sizeof sums);
     }
     for (; e < n; ++e) {
-        const int32_t scaled = oic_scale_tflite(oic_wrap_i32(v[e]), multiplier[e], oic_shift_of(shift[e]), oic_shift_of(-shift[e]));
-        v[e] = oic_requantized_limit(scaled, within);
+        v[e] = oic_requantized_limit(oic_scale_tflite(oic_wrap_i32(v[e]), multiplier[e], shift[e]), within);
     }
 }
 
