@@ -25,12 +25,18 @@
 #include "version.h"
 
 #include <math.h>
+#include <stdbool.h> /* headers of machines include it: arm_mve.h, wasm_simd128.h */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "machine.h"
 #include "oic.h"
+
+#if defined(bool) /* it is a part of names, as that of an element type: else they have _Bool in them */
+#undef bool
+typedef _Bool bool;
+#endif
 
 /* ab and a_b_c, of what they are defined as; in one step, which every preprocessor can. */
 #define OIC_PASTED(a, b) a##b

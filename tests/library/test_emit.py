@@ -42,6 +42,19 @@ def test_no_warnings(name: str, compiler: str, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_system_headers_may_make_a_macro_of_bool(compiler: str, tmp_path: Path) -> None:
+    """arm_mve.h and wasm_simd128.h include <stdbool.h>; a board's may, any of them."""
+    text = "dynamic { b: bool[5]; } volatile { c: bool[10]; } block entry { op repeat(b, axis=0, times=2) >> c; return; }"
+    files = oic.Synthesizer(oic.parse(f"graph g {{ {text} }}"), target="portable").emit(tmp_path)
+    for name in ("string.h", "math.h"):
+        (tmp_path / "board").mkdir(exist_ok=True)
+        (tmp_path / "board" / name).write_text(f"#include <stdbool.h>\n#include_next <{name}>\n")
+    call = [compiler, *STANDARD, "-fsyntax-only", "-isystem", str(tmp_path / "board"), "-I", str(tmp_path)]
+    done = subprocess.run([*call, *map(str, files.sources)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[:3000]
+
+
 @pytest.mark.parametrize("name", ["table", "names"])
 @pytest.mark.skipif(not shutil.which("g++"), reason="no C++ compiler")
 def test_the_header_is_also_cpp(name: str, tmp_path: Path) -> None:
