@@ -18,8 +18,8 @@ static inline void NAME(oic_conv_bytes_taps)(T *restrict to, const T *from, ptrd
         to[2] = from[2];
         return;
     }
-    for (ptrdiff_t k = 0; k < n; ++k, from += step) {
-        to[k] = *from;
+    for (ptrdiff_t k = 0; k < n; ++k) {
+        to[k] = from[k * step];
     }
 }
 
@@ -31,10 +31,10 @@ static inline void NAME(oic_conv_bytes_window)(const ARGS(BYTES) *a, const T *fr
     const ptrdiff_t y0 = oy * a->stride_y - a->padding_y, x0 = ox * a->stride_x - a->padding_x;
     const ptrdiff_t low = oic_conv_first(x0, a->dilation_x, 0), high = oic_conv_last(x0, a->dilation_x, a->width, n);
     const ptrdiff_t lo = low < high ? low : 0, hi = low < high ? high : 0; /* taps of a row that are not outside */
-    from += low < high ? x0 + low * a->dilation_x : 0;
+    ptrdiff_t at = low < high ? x0 + low * a->dilation_x : 0; /* no pointer: behind the last plane there is nothing */
     if (a->taps_y == 1 && n == 1 && hi == 1 && y0 >= 0 && y0 < a->height) {
-        for (from += y0 * a->width; inputs > 0; --inputs, from += plane) {
-            *to++ = *from;
+        for (at += y0 * a->width; inputs > 0; --inputs, at += plane) {
+            *to++ = from[at];
         }
         return;
     }
@@ -44,10 +44,10 @@ static inline void NAME(oic_conv_bytes_window)(const ARGS(BYTES) *a, const T *fr
     if (lo > 0 || hi < n || y0 < 0 || y0 + (a->taps_y - 1) * a->dilation_y >= a->height) {
         memset(to, 0, (size_t)all);
     }
-    for (ptrdiff_t c = 0; c < inputs; ++c, from += plane) {
+    for (ptrdiff_t c = 0; c < inputs; ++c, at += plane) {
         for (ptrdiff_t ky = 0, y = y0; ky < a->taps_y; ++ky, y += a->dilation_y, to += n) {
             if (y >= 0 && y < a->height) {
-                NAME(oic_conv_bytes_taps)(to + lo, from + y * a->width, hi - lo, a->dilation_x);
+                NAME(oic_conv_bytes_taps)(to + lo, from + at + y * a->width, hi - lo, a->dilation_x);
             }
         }
     }
