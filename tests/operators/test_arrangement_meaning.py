@@ -112,6 +112,15 @@ def test_norms_agree_with_torch() -> None:
     assert np.allclose(meaning(BatchNorm, [y, *four]), want, atol=1e-5)
 
 
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no float longer than f64")
+@pytest.mark.parametrize("axis", [0, 1])
+def test_softmax_of_f64_is_far_within_its_bound(axis: int) -> None:
+    """Else what C gives could not be held to the bound: NumPy's sums along the first axis are off by some last places."""
+    x = np.random.default_rng(1).standard_normal((400, 400))
+    e = np.exp((x - x.max(axis, keepdims=True)).astype(np.longdouble))
+    assert np.allclose(meaning(Softmax, [x], axis=axis), (e / e.sum(axis, keepdims=True)).astype(np.float64), rtol=6e-16, atol=0)
+
+
 def test_rope_turns_pairs() -> None:
     """Against complex numbers, both styles."""
     x = real(5, 2, 8)

@@ -283,10 +283,10 @@ class LogSoftmax(Exponentials, name="log_softmax"):
 
 
 def shifted_sum(x: Any, axis: int) -> tuple[Array, Array]:
-    """x - max and Σ exp(x - max) along an axis, in f64."""
+    """x - max and Σ exp(x - max) along an axis, in f64: of axes that are not the last NumPy adds one by one."""
     wide = np.asarray(x).astype(np.float64)
     shifted = wide - wide.max(axis, keepdims=True, initial=-np.inf)
-    return shifted, np.exp(shifted).sum(axis, keepdims=True)
+    return shifted, np.exp(shifted).sum(axis, keepdims=True, dtype=np.longdouble).astype(np.float64)
 
 
 def mean(x: Array, axes: tuple[int, ...], dtype: DType) -> Array:
