@@ -32,7 +32,8 @@
 
      queries, results   rows * (Dk + Dv)
      results of spans   rows * Dv, of all rows of all spans side by side
-     scores             rows * keys, likewise; of the longest strip where a key head has OIC_ATTENTION_PACKED rows ("many")
+     scores             rows * keys, likewise; of the longest strip where a key head has OIC_ATTENTION_PACKED rows ("many");
+                        heads of 8: of whole fours of rows
      panels             the most of these:
        keys, many rows    16 * Dk, and 4 * Dk more where they are widened
        keys, few rows     OIC_FOLDED * Dk, of pairs, and where they are not taken as they are stored
@@ -625,7 +626,7 @@ static inline void PART(narrow_values)(const PART(args) *a, const PART(group) *g
     ptrdiff_t lo, hi;
     (void)PART(sees)(g, 0, j0, n, &lo, &hi); /* of any block, as all rows see the same */
     for (ptrdiff_t j = lo; j < hi; j += few) {
-        ROWS(oic_weighted_heads)(g->acc + g->at * width, width, g->heads * g->count, g->count, g->s + g->at * g->pitch + j, g->pitch,
+        ROWS(oic_weighted_heads)(g->acc + g->at * width, width, g->heads * g->count, g->count, 0, g->s + g->at * g->pitch + j, g->pitch, 1,
                                  a->v + v0 + j * vt, vt, vh, hi - j < few ? hi - j : few, a->Dv);
     }
 }
@@ -829,7 +830,7 @@ static inline void PART(ranges)(const PART(args) *a, PART(group) *g, ptrdiff_t *
     *first = a->keys;
     *to = 0;
     for (ptrdiff_t r = 0; r < g->count; ++r) {
-        if (r == 0 || a->causal || a->window < INT64_MAX) {
+        if (r == 0 || (a->N > 1 && (a->causal || a->window < INT64_MAX))) {
             const ptrdiff_t i = PART(query)(a, g, r, 0, &h);
             oic_attention_range(i, a->N, a->keys, used, a->causal, a->window, &g->lo[r], &g->hi[r]);
         } else { /* all see the same */
@@ -848,11 +849,15 @@ static inline void PART(queries)(const PART(args) *a, const PART(group) *g)
 {
     const ptrdiff_t Dk = a->Dk, width = oic_padded(TAKEN(Dk)), q0 = oic_offset(g->b, a->rank, a->shape, a->qs);
     const C scale = a->scale;
-    for (ptrdiff_t row = 0, r = 0, hh = 0, h; row < g->heads * g->count; ++row) {
-        const ptrdiff_t i = PART(query)(a, g, r, hh, &h);
-        const T *restrict const from = a->q + q0 + i * a->qs[a->rank] + h * a->qs[a->rank + 1];
+    const ptrdiff_t side = a->qs[a->rank + 1], one = q0 + (g->hk * g->shared + g->first) * side; /* heads of one query follow each other */
+    for (ptrdiff_t row = 0, r = 0, hh = 0, at = one, h; row < g->heads * g->count; ++row, at += side) {
+        if (a->N > 1) {
+            at = q0 + PART(query)(a, g, r, hh, &h) * a->qs[a->rank];
+            at += h * side;
+            PART(next)(g, &r, &hh);
+        }
+        const T *restrict const from = a->q + at;
         C *restrict const q = g->q + row * width;
-        PART(next)(g, &r, &hh);
 #if PAIRED
         for (ptrdiff_t p = 0; p < width; p += OIC_LANES) {
             const ptrdiff_t n = Dk - 2 * p < 2 * OIC_LANES ? Dk - 2 * p : 2 * OIC_LANES;
@@ -1008,6 +1013,97 @@ static inline void PART(join_rows)(const PART(group) *g, ptrdiff_t s, ptrdiff_t 
 }
 
 #if ROWS_AS_STORED && !PAIRED
+#define BESIDE OIC_IS_ONE(OIC_JOIN_3(OIC_BESIDE, OIC_COMPUTED, OIC_W))
+#if BESIDE
+/* The scores of some rows, `side` lanes each of which is a row, become weights: keys lo to hi of n that take part; results and sums
+   are brought to the largest score. */
+OIC_INLINE void PART(weights_beside)(C *restrict s, int side, ptrdiff_t rows, ptrdiff_t lo, ptrdiff_t hi, C *restrict top,
+                                     C *restrict sum, C *restrict acc, ptrdiff_t width)
+{
+    C high[OIC_LANES], tops[OIC_LANES], sums[OIC_FOLDED], factor[OIC_LANES];
+    const ptrdiff_t all = (hi * side + 4 * OIC_LANES - 1) / (4 * OIC_LANES) * (4 * OIC_LANES); /* as they become weights */
+    int none = 0, raised = 0;
+    for (ptrdiff_t i = 0; i < lo * side; ++i) {
+        s[i] = (C)-INFINITY;
+    }
+    for (ptrdiff_t i = hi * side; i < all; ++i) {
+        s[i] = (C)-INFINITY;
+    }
+    for (ptrdiff_t l = 0; l < OIC_LANES; ++l) {
+        tops[l] = top[l % side < rows ? l % side : 0];
+    }
+    MATH(oic_largest_beside)(s, all, tops, high);
+    for (ptrdiff_t half = OIC_LANES / 2; half >= side; half /= 2) {
+        for (ptrdiff_t l = 0; l < half; ++l) {
+            high[l] = high[l + half] > high[l] ? high[l + half] : high[l];
+        }
+    }
+    for (ptrdiff_t r = 0; r < side; ++r) {
+        const int more = high[r] > tops[r] && tops[r] > (C)-INFINITY; /* before the first keys results are 0 or NaN, and stay */
+        factor[r] = more ? tops[r] - high[r] : (C)0;
+        raised |= more;
+        none |= high[r] == (C)-INFINITY;
+    }
+    for (ptrdiff_t l = side; l < OIC_LANES; ++l) {
+        high[l] = high[l % side];
+        factor[l] = (C)0;
+    }
+    if (raised) {
+        MATH(oic_factors)(factor, side);
+        for (ptrdiff_t r = 0; r < rows; ++r) {
+            sum[r] *= factor[r];
+            MATH(oic_scaled)(acc + r * width, width, factor[r]);
+        }
+    }
+    memcpy(top, high, (size_t)rows * sizeof *top);
+    for (ptrdiff_t l = 0; none && l < OIC_LANES; ++l) { /* only -inf so far, or NaN, which the sum keeps */
+        for (ptrdiff_t i = l; high[l] == (C)-INFINITY && i < all; i += OIC_LANES) {
+            if (l % side < rows) {
+                sum[l % side] += s[i] != s[i] ? s[i] : (C)0;
+            }
+            s[i] = (C)-INFINITY;
+        }
+        high[l] = high[l] == (C)-INFINITY ? (C)0 : high[l]; /* e^-inf is 0 */
+    }
+    MATH(oic_weigh_beside)(s, all, high, sums, side);
+    for (ptrdiff_t r = 0; r < rows; ++r) {
+        sum[r] += sums[r];
+    }
+}
+
+/* What a block's keys lo to hi of n, from k on, and their values, from v on, give rows of one query from row on, of eight numbers a key:
+   OIC_FOLDED of them, or what is left, go beside each other. */
+static inline void PART(some_beside)(const PART(args) *a, PART(group) *g, ptrdiff_t row, ptrdiff_t n, ptrdiff_t lo, ptrdiff_t hi,
+                                     const W_T *k, const W_T *v)
+{
+    const ptrdiff_t rank = a->rank, width = oic_padded(a->Dv), left = g->heads * g->count - row, rows = left < OIC_FOLDED ? left : OIC_FOLDED;
+    const int side = rows > 4 ? 8 : 4;
+    ptrdiff_t of = row % g->count, hh = row / g->count, keys[OIC_FOLDED], values[OIC_FOLDED];
+    C *const acc = g->acc + row * width, *const s = g->s;
+    for (ptrdiff_t r = 0; r < OIC_FOLDED; ++r) {
+        keys[r] = hh * a->ks[rank + 1];
+        values[r] = hh * a->vs[rank + 1];
+        of += r + 1 < rows;
+        hh += of == g->count;
+        of = of == g->count ? 0 : of;
+    }
+    ROWS(oic_dots_beside)(g->q + row * OIC_LANES, OIC_LANES, rows, side, k, keys, a->ks[rank], n, s);
+    if (side == 8) {
+        PART(weights_beside)(s, 8, rows, lo, hi, g->top + row, g->sum + row, acc, width);
+    } else {
+        PART(weights_beside)(s, 4, rows, lo, hi, g->top + row, g->sum + row, acc, width);
+    }
+#if OIC_REGISTER == 64
+    if (a->Dv == 8) {
+        oic_weighted_beside(acc, rows, side, s + lo * side, v + lo * a->vs[rank], values, a->vs[rank], hi - lo);
+        return;
+    }
+#endif
+    ROWS(oic_weighted_heads)(acc, width, rows, g->count, row % g->count, s + lo * side, 1, side, v + lo * a->vs[rank] + values[0],
+                             a->vs[rank], a->vs[rank + 1], hi - lo, a->Dv);
+}
+#endif
+
 /* All of a group of one query whose heads are narrow, and all see the same keys, to whose scores nothing is done. */
 static inline void PART(attend_narrow)(const PART(args) *a, PART(group) *g)
 {
@@ -1019,9 +1115,12 @@ static inline void PART(attend_narrow)(const PART(args) *a, PART(group) *g)
     ptrdiff_t first, to, lo, hi;
     PART(ranges)(a, g, &first, &to);
     PART(queries)(a, g);
-    memset(g->total, 0, (size_t)(rows * width) * sizeof(C));
+    const int one = to > 0 && to <= first - first % OIC_ATTENTION_SPAN + OIC_ATTENTION_SPAN; /* a span: joined to nothing */
     for (ptrdiff_t row = 0; row < rows; ++row) {
         all[row] = (PART(marks)){(C)-INFINITY, (C)0, (C)0};
+    }
+    if (!one) {
+        memset(g->total, 0, (size_t)(rows * width) * sizeof(C));
     }
     for (ptrdiff_t j0 = first - first % OIC_ATTENTION_KEYS, end = 0; j0 < to; j0 += OIC_ATTENTION_KEYS) {
         const ptrdiff_t n = to - j0 < OIC_ATTENTION_KEYS ? to - j0 : OIC_ATTENTION_KEYS;
@@ -1034,21 +1133,32 @@ static inline void PART(attend_narrow)(const PART(args) *a, PART(group) *g)
                 g->any[row] = 1;
             }
         }
-        PART(scores)(a, g, n, k0 + j0 * kt);
         (void)PART(sees)(g, 0, j0, n, &lo, &hi);
-        for (ptrdiff_t row = 0; row < rows; ++row) {
-            PART(leave)(g->s + row * g->pitch, NULL, lo, hi);
-            left[row] = (uint8_t)oic_padded(hi);
+#if BESIDE
+        if (a->Dk == 8) {
+            for (ptrdiff_t row = 0, some; row < rows; row += some) {
+                PART(some_beside)(a, g, row, n, lo, hi, a->k + k0 + j0 * kt, a->v + v0 + j0 * vt);
+                some = rows - row < OIC_FOLDED ? rows - row : OIC_FOLDED;
+            }
+        } else
+#endif
+        {
+            PART(scores)(a, g, n, k0 + j0 * kt);
+            for (ptrdiff_t row = 0; row < rows; ++row) {
+                PART(leave)(g->s + row * g->pitch, NULL, lo, hi);
+                left[row] = (uint8_t)oic_padded(hi);
+            }
+            PART(raise_rows)(g->s, g->pitch, rows, left, g->top, g->sum, g->acc, width);
+            WEIGH(g->s, g->pitch, rows, left, g->top, g->sum);
+            PART(narrow_values)(a, g, j0, n, v0 + j0 * vt);
         }
-        PART(raise_rows)(g->s, g->pitch, rows, left, g->top, g->sum, g->acc, width);
-        WEIGH(g->s, g->pitch, rows, left, g->top, g->sum);
-        PART(narrow_values)(a, g, j0, n, v0 + j0 * vt);
-        if (j0 + OIC_ATTENTION_KEYS >= end || j0 + OIC_ATTENTION_KEYS >= to) {
+        if (!one && (j0 + OIC_ATTENTION_KEYS >= end || j0 + OIC_ATTENTION_KEYS >= to)) {
             PART(join_rows)(g, 0, end - OIC_ATTENTION_SPAN, all, width);
         }
     }
     for (ptrdiff_t row = 0, r = 0, hh = 0; row < rows; ++row) {
-        PART(finish)(a, g, r, hh, &all[row], (C)-0.0, g->total + row * width);
+        const PART(marks) mine = {one ? g->top[row] : (C)0, one ? g->sum[row] : (C)0, (C)one};
+        PART(finish)(a, g, r, hh, one ? &mine : &all[row], one ? (C)0 : (C)-0.0, (one ? g->acc : g->total) + row * width);
         PART(next)(g, &r, &hh);
     }
 }
@@ -1198,5 +1308,6 @@ static inline void PART(heads)(const PART(args) *a)
 #undef MIX
 #undef KEYS
 #undef IN_ONE
+#undef BESIDE
 #undef TAKEN
 #undef SOME

@@ -146,9 +146,50 @@ static inline void oic_turn_f32(const float *r0, const float *r1, const float *r
 #define OIC_MAXIMA 1
 #include "rows.inc.h"
 
+#if OIC_FOLD_F32 && OIC_REGISTER == 64
+/* to[rows, OIC_LANES apart][8] += w[n][side] times the eight numbers that begin at[lane] from each of n rows, `ld` apart: a register
+   for every two of them. */
+OIC_INLINE void oic_weighted_beside_of(float *restrict to, ptrdiff_t rows, int side, const float *restrict w, const float *restrict v,
+                                       const ptrdiff_t *restrict at, ptrdiff_t ld, ptrdiff_t n)
+{
+    const oic_register_i32 halves = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1};
+    oic_register_f32 a[OIC_FOLDED / 2];
+    OIC_UNROLLED
+    for (int p = 0; p < side / 2; ++p) {
+        a[p] = oic_register_eights_f32(to + (2 * p < rows ? 2 * p : 0) * OIC_LANES, to + (2 * p + 1 < rows ? 2 * p + 1 : 0) * OIC_LANES);
+    }
+    for (ptrdiff_t k = 0; k < n; ++k, v += ld, w += side) {
+        const __m256i some = side == 8 ? _mm256_loadu_si256((const void *)w) : _mm256_castsi128_si256(_mm_loadu_si128((const void *)w));
+        OIC_UNROLLED
+        for (int p = 0; p < side / 2; ++p) {
+            const __m512i both = _mm512_permutexvar_epi32((__m512i)(halves + 2 * p), _mm512_castsi256_si512(some));
+            a[p] = oic_register_madd_f32((oic_register_f32)both, oic_register_eights_f32(v + at[2 * p], v + at[2 * p + 1]), a[p]);
+        }
+    }
+    OIC_UNROLLED
+    for (int r = 0; r < side; ++r) {
+        const __m512d two = (__m512d)a[r / 2];
+        if (r < rows) {
+            _mm256_storeu_ps(to + r * OIC_LANES, (__m256)(r % 2 == 0 ? _mm512_castpd512_pd256(two) : _mm512_extractf64x4_pd(two, 1)));
+        }
+    }
+}
+
+OIC_LOOP void oic_weighted_beside(float *restrict to, ptrdiff_t rows, int side, const float *restrict w, const float *restrict v,
+                                  const ptrdiff_t *restrict at, ptrdiff_t ld, ptrdiff_t n)
+{
+    if (side == 8) {
+        oic_weighted_beside_of(to, rows, 8, w, v, at, ld, n);
+    } else {
+        oic_weighted_beside_of(to, rows, 4, w, v, at, ld, n);
+    }
+}
+#endif
+
 /* For rows of a type there are functions for fewer elements than a register has, for products of eight, and for panels. */
 #define OIC_SOME_f32 1
 #define OIC_EIGHT_f32 OIC_FOLD_F32
+#define OIC_BESIDE_f32_f32 OIC_FOLD_F32
 #define OIC_PANELS_f32 1
 
 #define OIC_S f32
@@ -183,14 +224,13 @@ OIC_INLINE void oic_exps_begin(oic_register_f32 *restrict c)
     }
 }
 
-/* v[count] = oic_exp_f32(v - top), of numbers that are not above top, or NaN. */
-OIC_INLINE void oic_exps_of(oic_register_f32 *v, int count, float top, const oic_register_f32 *restrict c)
+/* v[count] = oic_exp_f32(v), of numbers that are not above 0, or NaN. */
+OIC_INLINE void oic_exps_below(oic_register_f32 *v, int count, const oic_register_f32 *restrict c)
 {
     oic_register_f32 k[OIC_EXPS], q[OIC_EXPS];
     oic_register_i32 whole[OIC_EXPS];
     OIC_UNROLLED
     for (int i = 0; i < count; ++i) {
-        v[i] = v[i] - top;
         k[i] = oic_register_max_f32(v[i], c[OIC_EXP_LEAST]); /* a NaN has no integer */
         v[i] = oic_register_max_f32(c[OIC_EXP_LEAST], v[i]);
         whole[i] = oic_register_to_i32(k[i] * c[OIC_EXP_PER] + c[OIC_EXP_HALF]) - 256;
@@ -213,6 +253,16 @@ OIC_INLINE void oic_exps_of(oic_register_f32 *v, int count, float top, const oic
         q[i] = c[OIC_EXP_Q + 5] + (v[i] + v[i] * v[i] * q[i]);
         v[i] = oic_register_scale_f32(q[i], whole[i]);
     }
+}
+
+/* v[count] = oic_exp_f32(v - top), of numbers that are not above top, or NaN. */
+OIC_INLINE void oic_exps_of(oic_register_f32 *v, int count, float top, const oic_register_f32 *restrict c)
+{
+    OIC_UNROLLED
+    for (int i = 0; i < count; ++i) {
+        v[i] = v[i] - top;
+    }
+    oic_exps_below(v, count, c);
 }
 
 /* x[n] = oic_exp_f32(x - top), n being whole lanes, of numbers that are not above top, or NaN; their sum, as of oic_sum_of. */
@@ -269,6 +319,61 @@ enum { OIC_AHEAD_ROWS = 4 };
 #define OIC_EXPS_ROW oic_exps_row
 #define OIC_EXPS_SOME oic_exps_some
 #include "weigh.inc.h"
+
+/* Scores become weights, of rows that are `side` lanes: x[n] = oic_exp_f32(x - top), number i below top[i mod 16], n being whole
+   lanes; sum[side]: what a row's add up to, as oic_sum_of. */
+OIC_INLINE void oic_weigh_lanes(float *restrict x, ptrdiff_t n, const float *restrict top, float *restrict sum, int side)
+{
+    enum { TOGETHER = OIC_EXPS > OIC_PARTS_OF_LANES ? OIC_EXPS : OIC_PARTS_OF_LANES };
+    float sums[OIC_FOLDED * OIC_LANES]; /* [16][side] */
+    oic_register_f32 c[OIC_EXP_ALL], tops[OIC_PARTS_OF_LANES];
+    const ptrdiff_t all = side * OIC_LANES;
+    oic_exps_begin(c);
+    OIC_UNROLLED
+    for (int i = 0; i < OIC_PARTS_OF_LANES; ++i) {
+        tops[i] = oic_register_load_f32(top + i * OIC_WIDTH);
+    }
+    OIC_UNROLLED
+    for (ptrdiff_t i = 0; i < all; i += OIC_WIDTH) {
+        oic_register_store_f32(sums + i, (oic_register_f32){0});
+    }
+    for (ptrdiff_t j = 0; j < n; j += TOGETHER * OIC_WIDTH) { /* what is behind the last changes no sum */
+        OIC_UNROLLED
+        for (int p = 0; p < TOGETHER; p += OIC_EXPS) {
+            float *const from = x + j + p * OIC_WIDTH, *const to = sums + ((j + p * OIC_WIDTH) & (all - 1));
+            oic_register_f32 v[OIC_EXPS];
+            OIC_UNROLLED
+            for (int i = 0; i < OIC_EXPS; ++i) {
+                v[i] = oic_register_load_f32(from + i * OIC_WIDTH) - tops[(p + i) % OIC_PARTS_OF_LANES];
+            }
+            oic_exps_below(v, OIC_EXPS, c);
+            OIC_UNROLLED
+            for (int i = 0; i < OIC_EXPS; ++i) {
+                oic_register_store_f32(from + i * OIC_WIDTH, v[i]);
+                oic_register_store_f32(to + i * OIC_WIDTH, oic_register_load_f32(to + i * OIC_WIDTH) + v[i]);
+            }
+        }
+    }
+    for (ptrdiff_t half = all / 2; half >= side; half /= 2) {
+        const ptrdiff_t width = half < OIC_WIDTH ? 4 : OIC_WIDTH;
+        for (ptrdiff_t i = 0; width == OIC_WIDTH && i < half; i += OIC_WIDTH) {
+            oic_register_store_f32(sums + i, oic_register_load_f32(sums + i) + oic_register_load_f32(sums + i + half));
+        }
+        for (ptrdiff_t i = 0; width < OIC_WIDTH && i < half; ++i) {
+            sums[i] += sums[i + half];
+        }
+    }
+    memcpy(sum, sums, (size_t)side * sizeof *sum);
+}
+
+OIC_LOOP void oic_weigh_beside_f32(float *restrict x, ptrdiff_t n, const float *restrict top, float *restrict sum, int side)
+{
+    if (side == 8) {
+        oic_weigh_lanes(x, n, top, sum, 8);
+    } else {
+        oic_weigh_lanes(x, n, top, sum, 4);
+    }
+}
 
 /* x[n] = oic_exp_f32(x), of numbers that are not above 0, or NaN; there is room for whole lanes. */
 OIC_LOOP void oic_factors_f32(float *x, ptrdiff_t n)

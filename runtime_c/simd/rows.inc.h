@@ -93,6 +93,22 @@ OIC_LOOP void OF(oic_largest_of)(const S *x, ptrdiff_t pitch, ptrdiff_t rows, co
 }
 #endif
 
+#if OIC_MAXIMA
+/* high[16] = the largest of top[16] and of x[n], number i beside top[i mod 16], that are numbers; n is whole lanes. */
+static inline void OF(oic_largest_beside)(const S *restrict x, ptrdiff_t n, const S *restrict top, S *restrict high)
+{
+    LANES a;
+    OF(oic_lanes_load)(&a, top);
+    for (ptrdiff_t j = 0; j < n; j += OIC_LANES) {
+        OIC_UNROLLED
+        for (int i = 0; i < COUNT; ++i) {
+            a.part[i] = OF(oic_register_max)(OF(oic_register_load)(x + j + i * WIDTH), a.part[i]);
+        }
+    }
+    OF(oic_lanes_store)(high, &a);
+}
+#endif
+
 /* to[n] *= factor, n being whole lanes. */
 static inline void OF(oic_scaled)(S *restrict to, ptrdiff_t n, S factor)
 {

@@ -272,6 +272,39 @@ OIC_LOOP void ROWS(oic_row_dots)(const S *restrict x, ptrdiff_t xm, ptrdiff_t he
     }
 }
 
+#if OIC_IS_ONE(OIC_PASTE(OIC_EIGHT_, OIC_R))
+OIC_INLINE void ROWS(oic_dots_beside_of)(const S *restrict x, ptrdiff_t xm, ptrdiff_t rows, int side, const R *restrict row,
+                                         const ptrdiff_t *restrict at, ptrdiff_t ld, ptrdiff_t keys, S *restrict sum)
+{
+    const S *q[OIC_FOLDED];
+    OIC_UNROLLED
+    for (int e = 0; e < OIC_FOLDED; ++e) {
+        q[e] = x + (e % side < rows ? e % side : 0) * xm;
+    }
+    for (ptrdiff_t k = 0; k < keys; k += OIC_FOLDED / side) {
+        OF(oic_folding) folded[OIC_FOLDED];
+        OIC_UNROLLED
+        for (int e = 0; e < OIC_FOLDED; ++e) {
+            const ptrdiff_t key = e < side || k + 1 < keys ? k + e / side : k;
+            folded[e] = OF(oic_folding_of_eight)(q[e], row + key * ld + at[e % side]);
+        }
+        OF(oic_fold)(sum + k * side, folded);
+    }
+}
+
+/* sum[keys][side] = x[rows, xm apart][8] times, of each key, the eight numbers that begin at[lane] from its row; keys lie `ld` apart.
+   Lanes that are no rows, and a key behind the last, are other numbers. */
+OIC_LOOP void ROWS(oic_dots_beside)(const S *restrict x, ptrdiff_t xm, ptrdiff_t rows, int side, const R *restrict row,
+                                    const ptrdiff_t *restrict at, ptrdiff_t ld, ptrdiff_t keys, S *restrict sum)
+{
+    if (side == 8) {
+        ROWS(oic_dots_beside_of)(x, xm, rows, 8, row, at, ld, keys, sum);
+    } else {
+        ROWS(oic_dots_beside_of)(x, xm, rows, 4, row, at, ld, keys, sum);
+    }
+}
+#endif
+
 /* How many rows of so many elements what is asked for lies ahead of what is read in turn. */
 static inline ptrdiff_t ROWS(oic_row_ahead)(ptrdiff_t elements)
 {
@@ -506,7 +539,7 @@ OIC_LOOP void ROWS(oic_weighted_narrow)(S *restrict to, ptrdiff_t tm, ptrdiff_t 
 /* `regs` registers of columns for `heads` rows of w, with a chain each; v: where their rows begin.  Of the last register there
    are m columns, which is 0 for all. */
 OIC_INLINE void ROWS(oic_weighted_tile)(S *restrict to, ptrdiff_t tm, int heads, const S *restrict w, ptrdiff_t wm,
-                                        const R *const *restrict v, ptrdiff_t ld, ptrdiff_t n, int regs, ptrdiff_t m)
+                                        ptrdiff_t wk, const R *const *restrict v, ptrdiff_t ld, ptrdiff_t n, int regs, ptrdiff_t m)
 {
     REGISTER a[ROW_SUMS];
     OIC_UNROLLED
@@ -516,7 +549,7 @@ OIC_INLINE void ROWS(oic_weighted_tile)(S *restrict to, ptrdiff_t tm, int heads,
     for (ptrdiff_t k = 0; k < n; ++k) {
         OIC_UNROLLED
         for (int h = 0; h < heads; ++h) {
-            const REGISTER all = OF(oic_register_of)(w[h * wm + k]);
+            const REGISTER all = OF(oic_register_of)(w[h * wm + k * wk]);
             OIC_UNROLLED
             for (int i = 0; i < regs; ++i) {
                 const R *const p = v[h] + k * ld + i * WIDTH;
@@ -532,13 +565,13 @@ OIC_INLINE void ROWS(oic_weighted_tile)(S *restrict to, ptrdiff_t tm, int heads,
 
 /* The same for few columns D, of heads whose rows `share` neighbouring ones have in common: heads go together, for as many
    chains as keep a machine busy. */
-OIC_LOOP void ROWS(oic_weighted_heads)(S *restrict to, ptrdiff_t tm, ptrdiff_t heads, ptrdiff_t share, const S *restrict w,
-                                       ptrdiff_t wm, const R *restrict row, ptrdiff_t ld, ptrdiff_t next, ptrdiff_t n,
+OIC_LOOP void ROWS(oic_weighted_heads)(S *restrict to, ptrdiff_t tm, ptrdiff_t heads, ptrdiff_t share, ptrdiff_t of, const S *restrict w,
+                                       ptrdiff_t wm, ptrdiff_t wk, const R *restrict row, ptrdiff_t ld, ptrdiff_t next, ptrdiff_t n,
                                        ptrdiff_t D)
 {
-    for (ptrdiff_t h = 0, some, of = 0; h < heads; h += some, to += some * tm, w += some * wm) {
+    for (ptrdiff_t h = 0, some; h < heads; h += some, to += some * tm, w += some * wm) {
         const R *v[4];
-        some = heads - h < 4 ? 1 : 4;
+        some = heads - h >= 4 ? 4 : heads - h >= 2 ? 2 : 1;
         for (ptrdiff_t e = 0; e < some; ++e) { /* no divisions */
             v[e] = row;
             of = of + 1 < share ? of + 1 : 0;
@@ -548,23 +581,32 @@ OIC_LOOP void ROWS(oic_weighted_heads)(S *restrict to, ptrdiff_t tm, ptrdiff_t h
             left = (D - d) / WIDTH;
             left = left > 3 ? left == 4 ? 2 : 3 : left;
             if (some == 4 && left == 3) {
-                ROWS(oic_weighted_tile)(to + d, tm, 2, w, wm, v, ld, n, 3, 0);
-                ROWS(oic_weighted_tile)(to + d + 2 * tm, tm, 2, w + 2 * wm, wm, v + 2, ld, n, 3, 0);
+                ROWS(oic_weighted_tile)(to + d, tm, 2, w, wm, wk, v, ld, n, 3, 0);
+                ROWS(oic_weighted_tile)(to + d + 2 * tm, tm, 2, w + 2 * wm, wm, wk, v + 2, ld, n, 3, 0);
             } else if (some == 4 && left == 2) {
-                ROWS(oic_weighted_tile)(to + d, tm, 4, w, wm, v, ld, n, 2, 0);
+                ROWS(oic_weighted_tile)(to + d, tm, 4, w, wm, wk, v, ld, n, 2, 0);
             } else if (some == 4 && left == 1) {
-                ROWS(oic_weighted_tile)(to + d, tm, 4, w, wm, v, ld, n, 1, 0);
+                ROWS(oic_weighted_tile)(to + d, tm, 4, w, wm, wk, v, ld, n, 1, 0);
             } else if (some == 4) {
-                ROWS(oic_weighted_tile)(to + d, tm, 4, w, wm, v, ld, n, 1, D - d);
+                ROWS(oic_weighted_tile)(to + d, tm, 4, w, wm, wk, v, ld, n, 1, D - d);
+                left = 1;
+            } else if (some == 2 && left == 3) {
+                ROWS(oic_weighted_tile)(to + d, tm, 2, w, wm, wk, v, ld, n, 3, 0);
+            } else if (some == 2 && left == 2) {
+                ROWS(oic_weighted_tile)(to + d, tm, 2, w, wm, wk, v, ld, n, 2, 0);
+            } else if (some == 2 && left == 1) {
+                ROWS(oic_weighted_tile)(to + d, tm, 2, w, wm, wk, v, ld, n, 1, 0);
+            } else if (some == 2) {
+                ROWS(oic_weighted_tile)(to + d, tm, 2, w, wm, wk, v, ld, n, 1, D - d);
                 left = 1;
             } else if (left == 3) {
-                ROWS(oic_weighted_tile)(to + d, tm, 1, w, wm, v, ld, n, 3, 0);
+                ROWS(oic_weighted_tile)(to + d, tm, 1, w, wm, wk, v, ld, n, 3, 0);
             } else if (left == 2) {
-                ROWS(oic_weighted_tile)(to + d, tm, 1, w, wm, v, ld, n, 2, 0);
+                ROWS(oic_weighted_tile)(to + d, tm, 1, w, wm, wk, v, ld, n, 2, 0);
             } else if (left == 1) {
-                ROWS(oic_weighted_tile)(to + d, tm, 1, w, wm, v, ld, n, 1, 0);
+                ROWS(oic_weighted_tile)(to + d, tm, 1, w, wm, wk, v, ld, n, 1, 0);
             } else {
-                ROWS(oic_weighted_tile)(to + d, tm, 1, w, wm, v, ld, n, 1, D - d);
+                ROWS(oic_weighted_tile)(to + d, tm, 1, w, wm, wk, v, ld, n, 1, D - d);
                 left = 1;
             }
             for (ptrdiff_t e = 0; e < some; ++e) {

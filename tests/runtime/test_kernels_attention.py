@@ -56,6 +56,16 @@ def shapes() -> list[Case]:
         found.append(Case(Attention, heads(1, 460, 6, 6, 32, 32, "f32", dtype), {"window": 390}))
     found.append(Case(Attention, heads(1, 9, 3, 3, 0, 16)))
     found.append(Case(Attention, heads(1, 9, 3, 3, 16, 0)))
+    # Heads of eight of one query are lanes beside each other: four or eight, some of them no rows, and more than go together.
+    for t, hq, hk, dv, window in ((200, 7, 7, 8, 300), (150, 12, 4, 8, 70), (33, 3, 1, 5, 20), (140, 50, 50, 8, 9), (71, 9, 3, 40, 71)):
+        found.append(Case(Attention, heads(1, t, hq, hk, 8, dv), {"causal": True, "window": window}))
+    found += [Case(Attention, heads(1, 0, 4, 2, d, d)) for d in (8, 16)]  # none to see
+    for sign in (-1, 1):
+        for t, many in ((70, 5), (5, 3), (300, 8)):
+            q, k, v = (abs(x) + 1 for x in heads(1, t, many, many, 8, 8))
+            found.append(Case(Attention, [sign * q, k, v], {"scale": np.inf}))
+            k[t // 2 :, 1] *= -1
+            found.append(Case(Attention, [sign * q, k, v], {"scale": np.inf}))
     # Some rows of a unit see nothing of a span that others see.
     found.append(Case(Attention, heads(200, 200, 1, 1, 8, 8), {"causal": True, "window": 10}))
     # What is no number before keys are met: zeros behind the last element stay zeros.
@@ -174,7 +184,7 @@ def test_attention_of_many_queries_has_the_bits_of_portable_c(toolchain: Toolcha
     if toolchain.missing:
         pytest.skip(toolchain.missing)
     monkeypatch.setitem(BUILDS, toolchain.name, (toolchain.command, *toolchain.flags))
-    sizes = ((70, 150, 4, 2, 64), (40, 64, 2, 2, 80), (33, 200, 1, 1, 64))  # queries, keys, their heads, width
+    sizes = ((70, 150, 4, 2, 64), (40, 64, 2, 2, 80), (33, 200, 1, 1, 64), (1, 150, 7, 7, 8), (1, 70, 4, 2, 8))  # queries, keys, their heads, width
     cases = [
         Case(Attention, heads(n, t, hq, hk, d, d, "f32", kv), {"causal": causal})
         for n, t, hq, hk, d in sizes for kv in ("f32", "bf16") for causal in (False, True)

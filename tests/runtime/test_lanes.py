@@ -87,7 +87,7 @@ SOURCE = """
         }                                                                                                  \\
         const ptrdiff_t narrow[] = {5, 8, 19, 32, 45}; /* every other head has rows one on */              \\
         for (int i = 0; i < 5; ++i) {                                                                      \\
-            oic_weighted_heads_##T##_##T(sum + 496 + i * 240, 48, 5, 2, x, xm, w, wk, 1, n, narrow[i]);    \\
+            oic_weighted_heads_##T##_##T(sum + 496 + i * 240, 48, 5, 2, 0, x, xm, 1, w, wk, 1, n, narrow[i]); \\
         }                                                                                                  \\
     }
 #define EXPS(T, C)                                                                                         \\

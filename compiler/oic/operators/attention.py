@@ -273,7 +273,10 @@ def work(
     if dims.maximum(widths[1]) < 4 * LANES and not paired and (same or queries == 1):  # a query's narrow heads do
         few = 0
     beside = min(TOGETHER, key * few * min(BESIDE, -(-keys // SPAN)))
-    return rows * (k + v) + max(rows, beside) * v + max(min(rows, TOGETHER), beside) * block + panel
+    scores = min(rows, TOGETHER)
+    if widths[0] == FOLDED or not isinstance(widths[0], int):  # rows go in lanes beside each other
+        scores = -(-scores // 4) * 4
+    return rows * (k + v) + max(rows, beside) * v + max(scores, beside) * block + panel
 
 
 def _padded(n: int) -> int:

@@ -389,6 +389,8 @@ E_FN __m256d e_part_pd(__m512d a, int n) { return e_ofd(a).d2[n]; }
 E_FN __m512d e_ps_pd(__m512 a) { return e_of(a).d; }
 E_FN __m512i e_si256(__m256i a) { emulated u = {0}; u.i2[0] = a; return u.i; }
 E_FN __m512i e_insert(__m512i a, __m256i b, int n) { emulated u = e_ofi(a); u.i2[n] = b; return u.i; }
+E_FN __m512 e_ps256(__m256 a) { emulated u = {0}; u.f2[0] = a; return u.f; }
+E_FN __m512d e_insert_pd(__m512d a, __m256d b, int n) { emulated u = e_ofd(a); u.d2[n] = b; return u.d; }
 
 #define _mm512_set1_ps e_set1_ps
 #define _mm512_scalef_ps e_scalef_ps
@@ -466,5 +468,8 @@ E_FN __m512i e_insert(__m512i a, __m256i b, int n) { emulated u = e_ofi(a); u.i2
 #define _mm512_castsi256_si512 e_si256
 #undef _mm512_inserti64x4
 #define _mm512_inserti64x4 e_insert
+#undef _mm512_insertf64x4
+#define _mm512_insertf64x4 e_insert_pd
+#define _mm512_castps256_ps512 e_ps256
 
 #endif
