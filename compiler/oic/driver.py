@@ -13,9 +13,8 @@ import numpy as np
 from oic import dtypes
 from oic.check.bind import bind
 from oic.check.binding import Binding
-from oic.check.check import check
+from oic.check.check import check, check_fetch, check_sizes
 from oic.check.model_data import data_of
-from oic.check.settings import check_fetch, check_sizes
 from oic.check.symbols import Variable
 from oic.collector import uncollected
 from oic.diagnostics import Diagnostic, OicError, Span

@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from oic.check.foreign import plain, statements, tables
-from oic.check.operator_names import operator_hint, setting_hint
+from oic.check.operator_names import operator_hint, plain, setting_hint, statements, tables
 from oic.check.source import parse
 from oic.diagnostics import OicError
 from oic.driver import Settings, compile_graph

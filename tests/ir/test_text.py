@@ -56,8 +56,8 @@ func {symbol="entry", inputs=["v"], outputs=["r"], pinned={}} body(%v: i4[N, 3])
   %at = state.get(%K_t) : index
   %n = index.size {size=N} : index
   check.range(%at) {low=0, high=%n, below="OIC_ERR_INDEX", above="OIC_ERR_CACHE_FULL", variable="K.t"}
-  state.store(%K, %v, [%at]) {lengths=[N, 3]}
-  state.fill(%K, []) {value=0, lengths=[%n, 3]}
+  state.store(%K, [%at], %v) {lengths=[N, 3]}
+  state.fill(%K, []) {lengths=[%n, 3], value=0}
   %r = state.load(%K, [%at]) {lengths=[none, 3]} : i4[3]
   return([%r])
 }

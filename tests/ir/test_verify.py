@@ -70,7 +70,7 @@ func {symbol="entry", inputs=["x"], outputs=["y"], pinned={}} body(%x: f32[4, 2]
   %3 = index.const {value=3} : index
   %k = state.load(%K, []) {lengths=[4, 2]} : f32[4, 2] in state "K"
   %a = mul(%x, %k) : f32[4, 2] in arena+0 "a"
-  state.store(%K, %a, []) {lengths=[4, 2]}
+  state.store(%K, [], %a) {lengths=[4, 2]}
   %b = add(%a, %x) : f32[4, 2] in arena+32 "b"
   %c = for(%0, %3, [%b]) {tag="t"} body(%i: index, %b0: f32[4, 2] in arena+32 "b") {
     %d = mul(%b0, %a) : f32[4, 2] in arena+64 "c"

@@ -310,7 +310,7 @@ func {symbol="entry", inputs=["v"], outputs=["r"], pinned={}} body(%v: i4[N, 3])
   %to = index.add(%at, %n) : index
   check.range(%to) {low=0, high=4, below="OIC_ERR_INDEX", above="OIC_ERR_CACHE_FULL", variable="K.t"}
   %r = state.load(%K, [%1, %at]) {lengths=[none, N, 3]} : i4[N, 3]
-  state.store(%K, %v, [%1, %at]) {lengths=[none, N, 3]}
+  state.store(%K, [%1, %at], %v) {lengths=[none, N, 3]}
   state.set(%K_t, %to)
   return([%r])
 }
@@ -318,7 +318,7 @@ func {symbol="wipe", inputs=[], outputs=[], pinned={}} body() {
   %1 = index.const {value=1} : index
   %0 = index.const {value=0} : index
   %at = state.get(%K_t) : index
-  state.fill(%K, [%1]) {value=-1, lengths=[1, %at, 3]}
+  state.fill(%K, [%1]) {lengths=[1, %at, 3], value=-1}
   state.set(%K_t, %0)
   state.add(%K_t, %1, [])
   return([])
@@ -388,7 +388,7 @@ func {symbol="entry", inputs=["x", "c"], outputs=["y", "q"], pinned={}}
   %s = transpose(%c) {perm=[1, 0]} : i4[2, N] in input "c" strides(1, 2)
   %p = add(%s, %s) : i4[2, N] in arena+32 "p"
   %q = copy(%p) : i4[2, N] in output+0 "q"
-  state.store(%K, %r, []) {lengths=[2]}
+  state.store(%K, [], %r) {lengths=[2]}
   return([%y, %q])
 }
 """

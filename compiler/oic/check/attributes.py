@@ -136,7 +136,7 @@ def _check_entry(symbols: SymbolTable, found: s.Attribute, report: DiagnosticCol
         assert arg.key is not None
         extent = symbols.extents.get(arg.key)
         value = known_value(arg.value, report)
-        most = known_value(extent.maximum) if extent is not None else None
+        most = known_value(extent.value) if extent is not None else None
         if extent is None:
             what, hint = f"'{arg.key}' is no extent", did_you_mean(arg.key, symbols.extents)
             report.error("unknown-extent", what, arg.span, "no '@max' introduces it", hint=hint)

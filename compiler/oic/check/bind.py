@@ -113,15 +113,15 @@ def _inferred(binding: Binding) -> dict[str, int]:
 
 def _find_extents(binding: Binding) -> None:
     first: dict[str, Span] = {}
-    for extent in declared_extents(binding.graph):
+    for name, given in declared_extents(binding.graph):
         maximum = None
-        if isinstance(extent.maximum, s.Expr) and not binding.is_refused(extent.span):
-            maximum = binding.bound(extent.maximum, f"the maximum of '{extent.name}'")
+        if isinstance(given.value, s.Expr) and not binding.is_refused(given.span):
+            maximum = binding.bound(given.value, f"the maximum of '{name}'")
         if maximum is None:
-            binding.broken.add(extent.name)
+            binding.broken.add(name)
             continue
-        known = binding.extents.setdefault(extent.name, Extent(extent.name, maximum))
-        before = first.setdefault(extent.name, extent.span)
+        known = binding.extents.setdefault(name, Extent(name, maximum))
+        before = first.setdefault(name, given.span)
         if known.maximum != maximum:
-            what = f"the maximum of '{extent.name}' is {maximum} here and {known.maximum} elsewhere"
-            binding.report.error("extent-maximum", what, extent.span, notes=(Note(before, "first given here"),))
+            what = f"the maximum of '{name}' is {maximum} here and {known.maximum} elsewhere"
+            binding.report.error("extent-maximum", what, given.span, notes=(Note(before, "first given here"),))

@@ -1,10 +1,10 @@
-"""Everything about a graph that can be refused before types flow: names, kinds, declarations.
+"""Everything about a graph that can be refused before types flow: names, kinds, declarations, and what is asked of it.
 
 What operators take, shapes, the dtypes of results and what the model binds are checked when the
 graph is built.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Mapping
 
 from oic.check.consumers import check_consumers
 from oic.check.declarations import check_block_attributes, check_declaration, check_modulo
@@ -12,8 +12,8 @@ from oic.check.flow import check_flow, flow_of
 from oic.check.report import DiagnosticCollector
 from oic.check.resolve import Resolver
 from oic.check.resolved import BlockInstance, Resolved, effects
-from oic.check.symbols import DeclaredExtent, Size, SymbolTable, Variable, symbols_of, variable_of
-from oic.diagnostics import Note
+from oic.check.symbols import Size, SymbolTable, Variable, symbols_of, variable_of
+from oic.diagnostics import Diagnostic, Note, did_you_mean
 from oic.syntax import tree as s
 
 
@@ -45,7 +45,7 @@ def _check_unique(graph: s.Graph, symbols: SymbolTable, report: DiagnosticCollec
     items: list[s.Declaration | s.Block] = [*graph.declarations, *graph.blocks]
     report.each_once((item.name, item.name_span) for item in sorted(items, key=lambda item: item.span.start))
     sizes = [(size.name, size.name_span) for size in graph.sizes]
-    report.each_once([*sizes, *((extent.name, extent.span) for extent in symbols.extents.values())])
+    report.each_once([*sizes, *((name, extent.span) for name, extent in symbols.extents.items())])
 
 
 def _check_extents(resolved: Resolved, report: DiagnosticCollector) -> None:
@@ -58,10 +58,10 @@ def _check_extents(resolved: Resolved, report: DiagnosticCollector) -> None:
                 notes = [Note(symbols.extents[name.name].span, "introduced here")]
                 report.error("extent-in-size", what, name.span, "known at run time only", notes=notes)
     for entry in resolved.entries:
-        _check_entry(entry, symbols.extents.values(), report)
+        _check_entry(entry, symbols.extents, report)
 
 
-def _check_entry(entry: BlockInstance, extents: Iterable[DeclaredExtent], report: DiagnosticCollector) -> None:
+def _check_entry(entry: BlockInstance, extents: Mapping[str, s.Argument], report: DiagnosticCollector) -> None:
     pins = s.attribute(entry.block, "entry")
     pinned = {arg.key for arg in pins.args} if pins else set()
     used = effects(entry)
@@ -69,9 +69,33 @@ def _check_entry(entry: BlockInstance, extents: Iterable[DeclaredExtent], report
     sizes = {x.name for x in used.reads if isinstance(x, Size)}
     sizes |= {n.name for v in variables for n in s.names_in(v.declaration.dims)}
     bound = {dim.name for v in variables if v.kind == "dynamic" for dim in v.axes}
-    for extent in extents:
-        if extent.name not in sizes or extent.name in bound | pinned:
-            continue
-        what = f"entry '{entry.block.name}' uses the extent '{extent.name}' but reads no input that has it as an axis"
-        notes, hint = [Note(extent.span, "introduced here")], f"read such an input, or write '@entry({extent.name}=…)'"
+    for name in (name for name in extents if name in sizes - bound - pinned):
+        what = f"entry '{entry.block.name}' uses the extent '{name}' but reads no input that has it as an axis"
+        notes, hint = [Note(extents[name].span, "introduced here")], f"read such an input, or write '@entry({name}=…)'"
         report.error("extent-without-input", what, entry.block.name_span, notes=notes, hint=hint)
+
+
+def check_sizes(resolved: Resolved, sizes: Mapping[str, int], model_sizevars: Collection[str]) -> list[Diagnostic]:
+    """Errors for sizes that are given (`--set`) and that neither the graph nor the model knows."""
+    graph, symbols = resolved.graph, resolved.symbols
+    parts: list[s.Declaration | s.Block] = [*graph.declarations, *graph.blocks]
+    written = (graph.sizes, tuple(part.attributes for part in parts))
+    mentioned = {name.name for name in s.names_in(written)}
+    known = {*model_sizevars, *symbols.sizes, *symbols.axes, *resolved.sizes, *mentioned}
+    unknown = {name: f"--set {name}={value} names no size" for name, value in sizes.items() if name not in known}
+    return [
+        Diagnostic("size-unknown", f"{what} of the graph or the model", hint=did_you_mean(name, known))
+        for name, what in unknown.items()
+    ]
+
+
+def check_fetch(resolved: Resolved, fetch: Collection[str] | None) -> list[Diagnostic]:
+    """Errors for outputs that are asked for (`--fetch`) and are no volatile variables."""
+    found, variables = [], resolved.symbols.variables
+    outputs = [name for name, variable in variables.items() if variable.kind == "volatile"]
+    for name in (name for name in fetch or () if name not in outputs):
+        other = variables.get(name)
+        notes = (Note(other.declaration.name_span, f"it is {other.kind}"),) if other else ()
+        hint = None if other else did_you_mean(name, outputs)
+        found.append(Diagnostic("unknown-output", f"'{name}' is no output of the graph", None, "", notes, hint))
+    return found

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from oic import dtypes
 from oic.check.literals import number
-from oic.diagnostics import Note, Span
+from oic.diagnostics import Note
 from oic.dtypes import DType
 from oic.ir.dims import Dim
 from oic.operators.base import Operator
@@ -188,19 +188,11 @@ class CacheAccess:
 
 
 @dataclass(frozen=True)
-class DeclaredExtent:
-    """A run-time integer: where `@max` introduces it, and its maximum as written."""
-
-    name: str
-    maximum: s.Setting
-    span: Span
-
-
-@dataclass(frozen=True)
 class SymbolTable:
     """What the sections and blocks of a graph declare; of doubles, the first.
 
     bodies   of every block its statements, those inside loops included
+    extents  where `@max` introduces each, with its maximum
     known    sizes that have a value from elsewhere: `--set`, the model
     axes     names that some dimension is made of: sizes, whether or not they have a value
     passed   names of temporaries and loop indices, which blocks branched to may see
@@ -210,7 +202,7 @@ class SymbolTable:
     blocks: Mapping[str, s.Block]
     bodies: Mapping[str, list[s.SourceStatement]]
     sizes: Mapping[str, s.SizeDef]
-    extents: Mapping[str, DeclaredExtent]
+    extents: Mapping[str, s.Argument]
     axes: frozenset[str]
     passed: frozenset[str]
     known: frozenset[str]
@@ -232,15 +224,15 @@ def symbols_of(graph: s.Graph, known: Collection[str] = ()) -> SymbolTable:
         variables=first_of((d.name, variable_of(d)) for d in graph.declarations),
         blocks=blocks, bodies=bodies,
         sizes=first_of((d.name, d) for d in graph.sizes),
-        extents=first_of((e.name, e) for e in declared_extents(graph)),
+        extents=first_of(declared_extents(graph)),
         axes=frozenset(axes), passed=frozenset(passed), known=frozenset(known),
     )  # fmt: skip
 
 
-def declared_extents(graph: s.Graph) -> Iterable[DeclaredExtent]:
-    """Every extent that an `@max` introduces, doubles included."""
+def declared_extents(graph: s.Graph) -> Iterable[tuple[str, s.Argument]]:
+    """Every extent that an `@max` introduces, doubles included, with `name=maximum`."""
     args = (arg for d in graph.declarations for a in d.attributes if a.name == "max" for arg in a.args)
-    return (DeclaredExtent(arg.key, arg.value, arg.span) for arg in args if arg.key is not None)
+    return ((arg.key, arg) for arg in args if arg.key is not None)
 
 
 def in_order(needs: Mapping[str, Iterable[str]]) -> Iterator[str]:

@@ -55,7 +55,7 @@ def load(frame: Frame, op: Any, field: StateMember) -> None:
 
 def entry(frame: Frame, op: Any, field: StateMember) -> None:
     """`state.entry`: a pointer to a box that values are computed in."""
-    base = box(frame, op, field, tuple(n for n in op.lengths if n is not None))
+    base = box(frame, op, field, op.box.shape)
     frame.entry(op.symbol, base, "in the state", hint=field.member)
     for value in frame.unit.loads.get(Box.of(op).key(frame.unit.ranges), ()):
         if value in frame.refs:  # what was loaded from there is the same memory

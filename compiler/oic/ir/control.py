@@ -13,7 +13,7 @@ from oic.ir.index import bound_in
 from oic.ir.types import TensorType, Type, same_rank
 
 
-class Func(Op, name="func"):
+class Func(Op, name="func", pure=False):
     """One entry of a graph: a step that can be called.
 
     symbol   name of the block it was lowered from; `entry` is the step itself
@@ -27,8 +27,6 @@ class Func(Op, name="func"):
     outputs: list[str]
     pinned: dict[str, int]
     body: Block
-
-    pure = False
 
     def verify(self) -> None:
         for key, names, values in (("inputs", self.inputs, self.body.args), ("outputs", self.outputs, self.returned)):
@@ -126,7 +124,7 @@ class Parallel(Op, name="parallel"):
         return ((region, list(islice(results, len(region.terminator.operands)))) for region in self.consumers)
 
 
-class CheckIterations(Op, name="check.iterations"):
+class CheckIterations(Op, name="check.iterations", pure=False):
     """Refuse the step where one of the iterations of a loop would, before any of them runs.
 
     ends        checks in the first and the last iterations only: they pass if those of all iterations do
@@ -138,8 +136,6 @@ class CheckIterations(Op, name="check.iterations"):
 
     ends: Block
     iterations: Block
-
-    pure = False
 
 
 class Yield(Op, name="yield", terminator=True):
@@ -154,10 +150,8 @@ class Return(Op, name="return", terminator=True):
     values: list[Value]
 
 
-class Barrier(Op, name="barrier"):
+class Barrier(Op, name="barrier", pure=False):
     """Nothing moves or fuses across it."""
-
-    pure = False
 
 
 class Cond(Op, name="index.test", immediate=True):

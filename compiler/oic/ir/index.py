@@ -59,22 +59,16 @@ class IndexArithmetic(IndexPair):
     checked: bool = False
 
 
-class IndexAdd(IndexArithmetic, name="index.add"):
+class IndexAdd(IndexArithmetic, name="index.add", sign="+"):
     """left + right."""
 
-    sign = "+"
 
-
-class IndexSub(IndexArithmetic, name="index.sub"):
+class IndexSub(IndexArithmetic, name="index.sub", sign="-"):
     """left - right."""
 
-    sign = "-"
 
-
-class IndexMul(IndexArithmetic, name="index.mul"):
+class IndexMul(IndexArithmetic, name="index.mul", sign="*"):
     """left * right."""
-
-    sign = "*"
 
 
 class IndexMin(IndexPair, name="index.min"):
@@ -85,16 +79,12 @@ class IndexMax(IndexPair, name="index.max"):
     """The larger of left and right."""
 
 
-class IndexDiv(IndexPair, name="index.div"):
+class IndexDiv(IndexPair, name="index.div", sign="/"):
     """left / right rounded toward minus infinity; 0 where right is below 1, which is refused before."""
 
-    sign = "/"
 
-
-class IndexMod(IndexPair, name="index.mod"):
+class IndexMod(IndexPair, name="index.mod", sign="%"):
     """left modulo right, at least 0; 0 where right is below 1, which is refused before."""
-
-    sign = "%"
 
 
 class IndexSize(IndexOp, name="index.size"):
@@ -119,7 +109,7 @@ class IndexLoad(Op, name="index.load"):
         return [INDEX]
 
 
-class ExtentBind(Op, name="extent.bind"):
+class ExtentBind(Op, name="extent.bind", pure=False):
     """Give an extent its value: from here on sizes that name it have a meaning.
 
     extent   defined here and nowhere else
@@ -136,8 +126,6 @@ class ExtentBind(Op, name="extent.bind"):
     variable: str
     checked: bool = False
 
-    pure = False
-
     def infer(self) -> list[Type]:
         ensure(is_index(self.value), "an extent is bound to an index integer", "value")
         return []
@@ -148,7 +136,7 @@ def bound_in(ops: Iterable[Op]) -> frozenset[Extent]:
     return frozenset(op.extent for op in ops if isinstance(op, ExtentBind))
 
 
-class CheckRange(Op, name="check.range"):
+class CheckRange(Op, name="check.range", pure=False):
     """Refuse the step unless low <= value <= high.
 
     below, above   status for a value under `low` or over `high`
@@ -167,8 +155,6 @@ class CheckRange(Op, name="check.range"):
     says: str = ""
     shown: Value | None = None
     radix: list[int] = []
-
-    pure = False
 
 
 def in_shape(value: Value, low: int | Value, high: int | Value, name: str, *says: Any, span: Span | None = None) -> Op:
@@ -205,7 +191,7 @@ def same_size(size: Value, other: Value, name: str, span: Span | None = None) ->
     return in_shape(size, other, other, name, UNEQUAL, span=span)
 
 
-class AssertShape(Op, name="assert.shape"):
+class AssertShape(Op, name="assert.shape", pure=False, view=True, reshapes=True):
     """The operand, known from here on to have this shape; otherwise OIC_ERR_SHAPE.
 
     checked  the sizes have been found equal before: nothing is refused here
@@ -214,10 +200,6 @@ class AssertShape(Op, name="assert.shape"):
     x: Value
     shape: list[Dim]
     checked: bool = False
-
-    pure = False
-    view = True
-    reshapes = True
 
     def infer(self) -> list[Type]:
         if self.x.tensor.rank != len(self.shape):
@@ -228,14 +210,12 @@ class AssertShape(Op, name="assert.shape"):
         return dense(self.result.shape) if is_dense(self.x.shape, base) else base
 
 
-class CheckIds(Op, name="check.ids"):
+class CheckIds(Op, name="check.ids", pure=False):
     """Refuse the step with OIC_ERR_INDEX unless every element lies in 0..bound-1."""
 
     x: Value
     bound: Dim
     variable: str
-
-    pure = False
 
 
 class IndexEnd(IndexOp, name="index.end"):

@@ -25,7 +25,7 @@ COUNTS = "all.counts.sum"  # no variable's: of `all` there could be `all.counts`
 FARTHEST = INDEX_BOUND  # positions of a ring end here, so that arithmetic on them stays in 64 bits
 
 
-class State(Op, name="state"):
+class State(Op, name="state", pure=False):
     """A persistent variable.
 
     symbol   its name
@@ -50,8 +50,6 @@ class State(Op, name="state"):
     init: Any
     limit: int | None = None
     forgets: bool = False
-
-    pure = False
 
     @property
     def initial(self) -> Array:
@@ -217,45 +215,45 @@ class StateSet(Op, name="state.set", writes="state"):
         return []
 
 
-class StateMemory(Op):
-    """Base of what is done with memory of a state."""
+class StateBox(Op):
+    """Base of what is done with a box of a state's storage.
+
+    offsets  where it starts, an index integer for each of the leading dimensions of the storage
+    lengths  its size along each dimension, where only run time knows it an index integer; None drops one of size 1
+    """
 
     state: Value
+    offsets: list[Value]
+    lengths: list[Any]
+
+    def infer(self) -> list[Type]:
+        type_, rank = self.state.state_type, len(self.state.state_type.capacity_shape)
+        boxed = len(self.lengths) == rank and all(map(is_index, self.offsets))
+        ensure(boxed, f"a box of {type_} has {rank} lengths", "lengths")
+        return []
 
     @property
     def whole(self) -> Value:
         """What the memory is a part of."""
         return self.state
 
-
-class StateBox(StateMemory):
-    """Base of what is done with a box of a state's storage.
-
-    offsets  where it starts, an index integer for each of the leading dimensions of the storage
-    lengths  its size along each dimension; None drops one of size 1
-    """
-
-    offsets: list[Value]
-    lengths: list[Any]
-
-    def infer(self) -> list[Type]:
-        _require_box(self.state, self.offsets, self.lengths)
-        return []
+    @property
+    def box(self) -> TensorType:
+        """The type of a value that the box holds."""
+        return TensorType(self.state.state_type.dtype, tuple(n for n in self.lengths if n is not None))
 
 
 class StateReach(StateBox, name="state.reach", reads="state"):
     """One more than the largest position along an axis at which a box of flags has one set; or 0.
 
     state    a table of integers, zero where nothing is flagged
-    lengths  a size each; index integers where they are only known at run time
     axis     of the storage; the position counts from its start, not that of the box
     """
 
     axis: int
 
     def infer(self) -> list[Type]:
-        super().infer()
-        return [INDEX]
+        return [*super().infer(), INDEX]
 
 
 class StateDouble(StateBox, name="state.double", writes="state"):
@@ -264,7 +262,7 @@ class StateDouble(StateBox, name="state.double", writes="state"):
     That is W slots further on, and for slots from W on, W slots back.
 
     offsets  where the entries start: the indices of the ring, then a slot below W
-    lengths  a size each, of no more than W slots; index integers where they are only known at run time
+    lengths  a size each, of no more than W slots
     """
 
     def infer(self) -> list[Type]:
@@ -279,7 +277,7 @@ class StateLoad(StateBox, name="state.load", reads="state", view=True):
     """A box of a state's storage."""
 
     def infer(self) -> list[Type]:
-        return [_box(self.state, self.offsets, self.lengths)]
+        return [*super().infer(), self.box]
 
 
 class StateEntry(StateBox, name="state.entry", writes="state"):
@@ -292,7 +290,7 @@ class StateEntry(StateBox, name="state.entry", writes="state"):
     symbol: str
 
 
-class StateStore(StateMemory, name="state.store", writes="state"):
+class StateStore(StateBox, name="state.store", writes="state"):
     """Copy a value into a box of a state's storage, whose shape it has.
 
     entry    symbol of the `state.entry` that the value was computed in: nothing is left to copy
@@ -300,31 +298,20 @@ class StateStore(StateMemory, name="state.store", writes="state"):
     """
 
     value: Value
-    offsets: list[Value]
-    lengths: list[Any]
     entry: str = ""
     reason: str = ""
 
     def infer(self) -> list[Type]:
-        box = _box(self.state, self.offsets, self.lengths)
-        if self.value.type != box:
-            raise OpError("shape-mismatch", f"{self.value.type} is stored as {box}", "value")
+        super().infer()
+        if self.value.type != self.box:
+            raise OpError("shape-mismatch", f"{self.value.type} is stored as {self.box}", "value")
         return []
 
 
-class StateFill(StateMemory, name="state.fill", writes="state"):
-    """Set every element of a box of a state's storage to one value.
-
-    lengths  a size each; index integers where they are only known at run time
-    """
+class StateFill(StateBox, name="state.fill", writes="state"):
+    """Set every element of a box of a state's storage to one value."""
 
     value: Any
-    offsets: list[Value]
-    lengths: list[Dim | Value]
-
-    def infer(self) -> list[Type]:
-        _require_box(self.state, self.offsets, self.lengths)
-        return []
 
 
 def _require_integer(state: Value, indices: list[Any], name: str) -> None:
@@ -334,16 +321,6 @@ def _require_integer(state: Value, indices: list[Any], name: str) -> None:
         raise OpError("ir", f"{name} takes an integer scalar, not {type_}", "state")
     if len(indices) != len(type_.table) or not all(is_index(i) for i in indices):
         raise OpError("ir", f"{name} takes {len(type_.table)} index integers", "indices")
-
-
-def _require_box(state: Value, offsets: list[Value], lengths: list[Any]) -> None:
-    type_, rank = state.state_type, len(state.state_type.capacity_shape)
-    ensure(len(lengths) == rank and all(map(is_index, offsets)), f"a box of {type_} has {rank} lengths", "lengths")
-
-
-def _box(state: Value, offsets: list[Value], lengths: list[Dim | None]) -> TensorType:
-    _require_box(state, offsets, lengths)
-    return TensorType(state.state_type.dtype, tuple(n for n in lengths if n is not None))
 
 
 class StateAdd(Op, name="state.add", reads="state", writes="state"):

@@ -146,6 +146,6 @@ class Emitter:
             old, filled[axis] = filled[axis], self.most(filled[axis], needed[axis])
             offsets = [self.value(0)] * axis + [old]
             lengths = [*filled[:axis], self.minus(filled[axis], old), *filled[axis + 1 :]]
-            self.add(StateFill(kept.state, kept.op.init, offsets, lengths))
+            self.add(StateFill(kept.state, offsets, lengths, kept.op.init))
         for axis, mark in kept.filled.items():
             self.set(mark, filled[axis])

@@ -54,12 +54,12 @@ def _whole(e: Emitter, kept: StateVariable) -> None:
         for mark in kept.filled.values():  # all of it is filled again when it is reached again
             e.set(mark, 0)
     else:
-        e.add(StateFill(kept.state, kept.op.init, [], [*reach, *_entry(e, kept)]))
+        e.add(StateFill(kept.state, [], [*reach, *_entry(e, kept)], kept.op.init))
     if kept.touched is not None:
-        e.add(StateFill(kept.touched, 0, [], list(reach)))
+        e.add(StateFill(kept.touched, [], list(reach), 0))
     if kept.type.ring:
         if reach:
-            e.add(StateFill(kept.following, 0, [], list(reach)))
+            e.add(StateFill(kept.following, [], list(reach), 0))
         else:
             e.set(kept.following, 0)
     for count in kept.counts.values():
@@ -70,10 +70,10 @@ def _part(e: Emitter, kept: StateVariable, indices: list[Value], reach: list[Val
     """What is done where something is touched: the indices are inside the box."""
     assert kept.touched is not None
     lengths: list[Any] = [1] * len(indices) + list(reach[len(indices) :])
-    e.add(StateFill(kept.state, kept.op.init, list(indices), [*lengths, *_entry(e, kept)]))
-    e.add(StateFill(kept.touched, 0, list(indices), lengths))
+    e.add(StateFill(kept.state, list(indices), [*lengths, *_entry(e, kept)], kept.op.init))
+    e.add(StateFill(kept.touched, list(indices), lengths, 0))
     if kept.type.ring:
-        e.add(StateFill(kept.following, 0, list(indices), lengths))
+        e.add(StateFill(kept.following, list(indices), lengths, 0))
     for axis, spec in enumerate(kept.type.table):
         if not spec.fixed:
             left = e.add(StateReach(kept.touched, [], list(reach), axis)).result

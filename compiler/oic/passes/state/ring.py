@@ -58,7 +58,7 @@ def lower_write(e: Emitter, kept: StateVariable, op: state.CacheWrite, at: list[
     skipped = e.when(size, e.minus(start, low))
     slot = e.modulo(e.minus(start, skipped), window)
     _fill(e, kept, [*selected, slot], [skipped, *entry])
-    e.add(state.StateStore(kept.state, value, [*selected, e.plus(slot, skipped)], lengths))
+    e.add(state.StateStore(kept.state, [*selected, e.plus(slot, skipped)], lengths, value))
     changed = e.plus(e.minus(after, start), skipped)
     e.add(state.StateDouble(kept.state, [*selected, slot], [*[1] * kept.outer, changed, *entry]))
     e.set(kept.following, e.most(following, e.when(e.size(count), after)), selected)
@@ -132,4 +132,4 @@ def _newest(e: Emitter, op: state.CacheWrite, start: Value, window: int) -> tupl
 def _fill(e: Emitter, kept: StateVariable, offsets: list[Value], lengths: list[Any]) -> None:
     """Initial values in positions of one ring."""
     ones = [1] * kept.outer
-    e.add(state.StateFill(kept.state, kept.op.init, offsets, [*ones, *lengths]))
+    e.add(state.StateFill(kept.state, offsets, [*ones, *lengths], kept.op.init))

@@ -56,7 +56,7 @@ def lower_write(e: Emitter, kept: StateVariable, op: state.CacheWrite, at: list[
     growth = lower_auto.check_growth(e, kept, rest)
     e.fill(kept, reached(e, kept, entries) | lower_auto.reached(e, kept, growth))
     lengths = box(entries, op.value.shape)
-    e.add(state.StateStore(kept.state, op.value, starts(entries), lengths))
+    e.add(state.StateStore(kept.state, starts(entries), lengths, op.value))
     stored = dims.product(n for n in lengths[:table] if n is not None)
     grow(e, kept, entries, slices=True, stored=stored)
     lower_auto.set_counts(e, kept, growth, stored)
@@ -66,7 +66,7 @@ def lower_write(e: Emitter, kept: StateVariable, op: state.CacheWrite, at: list[
         e.set(kept.touched, 1, starts(entries))
     else:
         sizes = [1 if n is None else n for n in lengths[:table]]
-        e.add(state.StateFill(kept.touched, 1, starts(entries), sizes))
+        e.add(state.StateFill(kept.touched, starts(entries), sizes, 1))
 
 
 def lower_step(e: Emitter, kept: StateVariable, op: state.CacheStep) -> None:
