@@ -35,7 +35,8 @@ from oic.ir.dims import Dim
 from oic.ir.module import Module
 from oic.ir.ranges import Ranges
 from oic.ir.strides import Strides
-from oic.ir.text import parse_module, print_module
+from oic.ir.text_parse import parse_module
+from oic.ir.text_print import print_module
 from oic.ir.types import Type
 from oic.kernels import targets
 from oic.kernels.kernel import Kernel, KernelArgs, Out
@@ -649,7 +650,8 @@ import sys
 import numpy as np
 import oic
 from oic.driver import Settings, compile_graph
-from oic.ir.text import parse_module, print_module
+from oic.ir.text_parse import parse_module
+from oic.ir.text_print import print_module
 
 graph = oic.parse('''
 dynamic { x: f32[3, 70]; ids: i32[4]; }

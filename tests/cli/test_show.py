@@ -16,7 +16,7 @@ import oic as package
 from cli.samples import AVERAGE, Oic
 from oic.cli.main import MEANT, main
 from oic.cli.text import in_color, in_columns
-from oic.ir.text import parse_module
+from oic.ir.text_parse import parse_module
 from oic.model.inspect import describe
 from oic.model.oinf_write import write_oinf
 from oic.passes.pipeline import PIPELINE

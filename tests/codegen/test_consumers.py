@@ -20,7 +20,8 @@ from oic.dtypes import Array
 from oic.ir.control import Parallel
 from oic.ir.core import clone_op
 from oic.ir.module import Module
-from oic.ir.text import parse_module, print_module
+from oic.ir.text_parse import parse_module
+from oic.ir.text_print import print_module
 from oic.library.emit import Files
 from oic.memory.verify import verify_memory
 from oic.passes.order_consumers import order_consumers

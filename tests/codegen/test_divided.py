@@ -10,7 +10,8 @@ import pytest
 import oic
 from batch import build_together
 from oic.driver import Settings, compile_graph, lowered
-from oic.ir.text import parse_module, print_module
+from oic.ir.text_parse import parse_module
+from oic.ir.text_print import print_module
 
 pytestmark = pytest.mark.xdist_group("divided-codegen")
 

@@ -23,7 +23,8 @@ from oic.diagnostics import OicError, StepError
 from oic.driver import Program, Settings, compile_graph, interface_of
 from oic.dtypes import ALL
 from oic.ir.module import Module
-from oic.ir.text import parse_module, print_module
+from oic.ir.text_parse import parse_module
+from oic.ir.text_print import print_module
 from oic.memory.verify import verify
 from oic.model import Model, Tensor
 from oic.passes.pipeline import PIPELINE

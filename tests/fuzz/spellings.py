@@ -11,7 +11,7 @@ import re
 
 from oic.diagnostics import Source
 from oic.ir.module import Module
-from oic.ir.text import print_module
+from oic.ir.text_print import print_module
 from oic.syntax.text import Piece, pieces, without_comments
 
 BLANKS = (" ", "\n", "\r\n\t", "\r", " /* ; /* } */ \" \\ */", " // >> { \"\n")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from oic.dtypes import f32
 from oic.ir import dims
 from oic.ir.dims import Dim, Expr, Extent
-from oic.ir.text import parse_module
+from oic.ir.text_parse import parse_module
 from oic.ir.text_print import dim_text
 from oic.ir.types import TensorType
 

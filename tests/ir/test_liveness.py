@@ -7,7 +7,7 @@ import pytest
 import oic.operators  # noqa: F401  (registers the ops)
 from oic.ir.core import Op, Value
 from oic.ir.liveness import Liveness, liveness
-from oic.ir.text import parse_module
+from oic.ir.text_parse import parse_module
 
 HEAD = 'module "m" {stage="indexed"}\nfunc {symbol="entry", inputs=["x"], outputs=["y"], pinned={}} body(%x: f32[2, 4]) {'
 

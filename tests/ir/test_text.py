@@ -18,7 +18,9 @@ from oic.ir.control import Barrier
 from oic.ir.dims import Dim, Extent
 from oic.ir.module import Module
 from oic.ir.state import Splat
-from oic.ir.text import changed, parse_module, print_mlir, print_module
+from oic.ir.text_mlir import print_mlir
+from oic.ir.text_parse import parse_module
+from oic.ir.text_print import changed, print_module
 from oic.ir.types import INDEX, StateIndex, StateType, TensorType
 
 GRAPH = """module "decode" {stage="graph", source="decode.oi"}

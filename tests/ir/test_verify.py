@@ -15,7 +15,7 @@ from oic.driver import Settings, compile_graph
 from oic.ir.core import Block, Op, Place, Value, clone_op
 from oic.ir.index import AssertShape
 from oic.ir.module import Module
-from oic.ir.text import parse_module
+from oic.ir.text_parse import parse_module
 from oic.ir.types import INDEX, TensorType, Type
 from oic.memory.verify import verify
 

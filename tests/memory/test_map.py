@@ -13,7 +13,8 @@ from oic.diagnostics import OicError
 from oic.driver import Settings, compile_graph
 from oic.ir.liveness import liveness
 from oic.ir.module import Module
-from oic.ir.text import parse_module, print_module
+from oic.ir.text_parse import parse_module
+from oic.ir.text_print import print_module
 from oic.memory.map import KINDS, Placed, memory_map
 from tests.fuzz.generate import Options, generate
 

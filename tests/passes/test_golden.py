@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import oic.operators  # noqa: F401  (registers the ops)
-from oic.ir.text import parse_module, print_module
+from oic.ir.text_parse import parse_module
+from oic.ir.text_print import print_module
 from oic.memory.verify import verify
 from oic.passes.pipeline import PIPELINE
 from paths import ROOT

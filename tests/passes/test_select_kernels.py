@@ -13,7 +13,8 @@ import oic
 from oic import dtypes
 from oic.driver import Program, Settings, compile_graph, lowered
 from oic.ir.module import Module
-from oic.ir.text import parse_module, print_module
+from oic.ir.text_parse import parse_module
+from oic.ir.text_print import print_module
 from oic.kernels.kernel import Kernel
 from oic.kernels.targets import INSTRUCTION_SETS, TARGETS, Costs
 from oic.operators.base import Operator

@@ -14,7 +14,8 @@ from oic.compare.harness import Run, compare
 from oic.driver import Program, Settings, compile_graph, lowered
 from oic.dtypes import Array
 from oic.ir.module import Module
-from oic.ir.text import parse_module, print_module
+from oic.ir.text_parse import parse_module
+from oic.ir.text_print import print_module
 from oic.memory.verify import verify
 
 GRAPH = """

@@ -11,7 +11,7 @@ import pytest
 
 import oic.operators  # noqa: F401  (registers the ops)
 from oic.diagnostics import StepError
-from oic.ir.text import parse_module
+from oic.ir.text_parse import parse_module
 from oic.reference.interpret import Machine
 from oic.reference.state_storage import LARGE, zeros
 

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 import oic.operators  # noqa: F401  (registers the ops)
 from oic.diagnostics import StepError
 from oic.ir.module import Module
-from oic.ir.text import parse_module, print_module
+from oic.ir.text_parse import parse_module
+from oic.ir.text_print import print_module
 from oic.memory.verify import verify
 from oic.passes.pipeline import PIPELINE
 from oic.reference.interpret import Machine

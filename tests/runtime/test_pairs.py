@@ -18,7 +18,8 @@ import oic
 from batch import build_together
 from oic.compare.harness import Run, compare
 from oic.dtypes import Array
-from oic.ir.text import parse_module, print_module
+from oic.ir.text_parse import parse_module
+from oic.ir.text_print import print_module
 from oic.operators.attention import work
 from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from oic.toolchain.target import target as target_named

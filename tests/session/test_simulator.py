@@ -12,7 +12,7 @@ from oic import dtypes
 from oic.diagnostics import OicError, Source, Span, StepError
 from oic.ir import dims
 from oic.ir.dims import Extent
-from oic.ir.text import parse_module
+from oic.ir.text_parse import parse_module
 from oic.reference import state_storage
 from oic.reference.variables import PersistentVariable
 from oic.session.interface import Interface, SessionVariable, interface

@@ -13,6 +13,7 @@ from oic.check.sizes import size_values
 from oic.check.symbols import Variable, declared_extents
 from oic.diagnostics import Note, Span
 from oic.ir.dims import Extent
+from oic.ir.grouping import by_key, reach
 from oic.model import Model
 from oic.syntax import tree as s
 
@@ -86,14 +87,9 @@ def _broken(binding: Binding, wrong: bool) -> set[str]:
     if wrong:
         return {size.name for size in left}
     extents = binding.resolved.symbols.extents.keys()  # refused in a size
-    found = {size.name for size in left if binding.is_refused(size.span)}
-    while more := {
-        size.name
-        for size in left
-        if size.name not in found and any(n.name in found | extents for n in s.names_in(size.value))
-    }:
-        found |= more
-    return found
+    made_of = by_key((part.name, size.name) for size in left for part in s.names_in(size.value))
+    refused = (size.name for size in left if binding.is_refused(size.span))
+    return set(reach([*refused, *extents], lambda name: made_of.get(name, ()))) - extents
 
 
 def _inferred(binding: Binding) -> dict[str, int]:

@@ -6,6 +6,7 @@ from itertools import islice, pairwise
 from oic.check.report import DiagnosticCollector
 from oic.check.symbols import SymbolTable, circles
 from oic.diagnostics import MOST_NOTES, Note, Span, did_you_mean, nearest
+from oic.ir.grouping import reach
 from oic.syntax import tree as s
 from oic.syntax.recover import CACHE_STATEMENTS
 
@@ -44,11 +45,7 @@ def flow_of(symbols: SymbolTable) -> Flow:
     entries = tuple(b for b in blocks if is_entry(b))
     inner = [b for b in blocks if not is_entry(b) and b.name not in branched_to]
     consumers = {b.name: b.body[0].named for b in inner if b.body and isinstance(b.body[0], s.Await)}
-    reached, waiting = set[str](), [*(b.name for b in entries), *consumers]
-    while waiting:
-        if (name := waiting.pop()) not in reached:
-            reached.add(name)
-            waiting += branches[name]
+    reached = set(reach([*(b.name for b in entries), *consumers], branches.__getitem__))
     return Flow(entries, consumers, tuple(b for b in blocks if b.name not in reached), branches)
 
 

@@ -6,8 +6,9 @@ from oic.cli.text import json_text
 from oic.diagnostics import did_you_mean, fail
 from oic.driver import Program, lowered
 from oic.ir.module import Module
-from oic.ir.text import changed as differs
-from oic.ir.text import print_mlir, print_module
+from oic.ir.text_mlir import print_mlir
+from oic.ir.text_print import changed as differs
+from oic.ir.text_print import print_module
 from oic.passes.pipeline import PIPELINE
 
 Modules = Iterator[tuple[str, Module]]  # the pass that was run last, "" at first, and its result

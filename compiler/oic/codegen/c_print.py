@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from oic.codegen import c_tree as c
-from oic.ir.grouping import by_key
+from oic.ir.grouping import by_key, reach
 
 WIDTH = 110  # columns before a line is broken
 INDENT = 4
@@ -284,14 +284,8 @@ def kept(statements: Sequence[c.Statement]) -> list[c.Statement]:
     optional = {s.name for s in _all(statements) if isinstance(s, c.Declare) and s.optional}
     each = [(_sets(s), _names(s)) for s in _all(statements)]  # what a statement sets, and what it mentions
     mentions = by_key((own if own in optional else "", name) for own, found in each for name in found)
-    used: set[str] = set()
-    waiting = [""]  # what stays in any case
-    while waiting:
-        name = waiting.pop()
-        if name not in used:
-            used.add(name)
-            waiting += mentions.get(name, [])
-    return _without(statements, optional - used)
+    used = reach([""], lambda name: mentions.get(name, ()))  # from what stays in any case
+    return _without(statements, optional.difference(used))
 
 
 def _sets(statement: c.Statement) -> str:

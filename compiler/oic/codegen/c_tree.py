@@ -318,9 +318,9 @@ class Body:
         """One more statement; an expression is one for its effect."""
         self.now.append(statement if isinstance(statement, Statement) else Do(statement))
 
-    def declare(self, type_: Type, name: str, value: Expression | None, *, const: bool = True, note: str = "") -> None:
-        """A variable without effect, dropped if nothing uses the name."""
-        self.add(Declare(type_, name, value, const, optional=True, note=note))
+    def declare(self, type_: Type, name: str, value: Expression, note: str = "") -> None:
+        """A constant, dropped if nothing uses the name."""
+        self.add(Declare(type_, name, value, const=True, optional=True, note=note))
 
     @contextmanager
     def within(self, block: list[Statement]) -> Iterator[None]:

@@ -113,11 +113,9 @@ class Frame:
         else:
             self.body.add(c.call("OIC_TRY", check))
 
-    def local(self, hint: str, value: c.Expression, type_: str = "int64_t") -> c.Identifier:
+    def local(self, hint: str, value: c.Expression, type_: c.Type = "int64_t", note: str = "") -> c.Identifier:
         """Declare a constant, dropped if nothing uses it."""
-        name = self.names.unique(hint)
-        self.body.declare(type_, name, value)
-        return c.Identifier(name)
+        return self.variable(hint, type_, value, const=True, optional=True, note=note)
 
     def variable(self, hint: str, type_: c.Type, value: c.Expression | None = None, **more: Any) -> c.Identifier:
         """Declare a variable; gives its name."""
@@ -183,9 +181,7 @@ class Frame:
 
     def pointer(self, hint: str, type_: TensorType, address: c.Expression, const: bool, note: str) -> c.Identifier:
         """Declare a pointer variable; gives its name."""
-        name = self.names.unique(hint)
-        self.body.declare(c.Pointer(type_.stored.c, const), name, address, note=note)
-        return c.Identifier(name)
+        return self.local(hint, address, c.Pointer(type_.stored.c, const), note)
 
     def named(self, ref: Ref, hint: str) -> Ref:
         """The same elements from a pointer variable.

@@ -333,9 +333,7 @@ class _Writer(Integers):
 
     def _variable(self, hint: str, value: c.Expression | None) -> Index:
         """An integer that is set more than once."""
-        name = self.frame.names.unique(hint or "n")
-        self.body.declare("int64_t", name, value, const=False)
-        return Index(c.Identifier(name))
+        return Index(self.frame.variable(hint or "n", "int64_t", value, optional=True))
 
     def _assign(self, pairs: Iterable[tuple[Value, Value]]) -> None:
         """Assign carried integers all at once."""

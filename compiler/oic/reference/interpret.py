@@ -28,7 +28,6 @@ from oic.reference import saved
 from oic.reference import state_storage as boxes
 from oic.reference.memory_image import Spaces
 from oic.reference.state_storage import Memory, StateStorage, storages, zeros
-from oic.reference.truncated import truncated
 from oic.reference.variables import PersistentVariable
 
 SEMANTICS: "dict[type[Op], Callable[[Machine, Any], None]]" = {}
@@ -129,7 +128,7 @@ class Machine:
 
     def truncate(self, n: int) -> None:
         """As if the last `n` positions had not been fed.  Raises StepError, with nothing changed."""
-        self.load(truncated(self.form, self.module.truncation, self.save(), n))
+        self.load(saved.truncated(self.form, self.module.truncation, self.save(), n))
 
     def fork(self) -> "Machine":
         """Another machine with a copy of the state."""
