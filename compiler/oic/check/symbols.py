@@ -124,8 +124,7 @@ class Variable:
     @property
     def single(self) -> bool:
         """The variable is declared without indices, and of one element."""
-        one = all(isinstance(dim, s.Int) and dim.value == 1 for dim in self.declaration.dims)
-        return one and not self.indexed
+        return not self.indexed and all(isinstance(d, s.Int) and d.value == 1 for d in self.declaration.dims)
 
     @property
     def scalar_state(self) -> bool:

@@ -293,9 +293,7 @@ class _Writer(Integers):
         """A pointer to a part of a tensor that values are computed in."""
         whole = self.frame.refs[op.x]
         start, strides = self._box(op, whole)
-        sizes = [n for n in op.lengths if n is not None]
-        type_ = TensorType(op.x.dtype, (*sizes, *op.x.shape[len(op.lengths) :]))
-        self.frame.entry(op.symbol, part_at(whole.pointer, start, type_, strides), f"in {text(whole.pointer)}")
+        self.frame.entry(op.symbol, part_at(whole.pointer, start, op.box, strides), f"in {text(whole.pointer)}")
 
     def _box(self, op: Insert | PartEntry, whole: Ref) -> tuple[Index, list[Dim]]:
         """Where a box of leading axes starts, in elements, and its strides."""

@@ -186,5 +186,4 @@ def _flows(source: Type, target: Type, inner: Collection[Extent] | None = None) 
             own = extent is not None and (inner is None or extent in inner)
             ensure(own, f"size {a} does not become {b}: {source}, {target}")
             assert extent is not None
-            fits = dims.maximum(a) <= extent.maximum
-            ensure(fits, f"size {a} may be larger than {extent} <= {extent.maximum}")
+            ensure(dims.maximum(a) <= extent.maximum, f"size {a} may be larger than {extent} <= {extent.maximum}")

@@ -202,7 +202,8 @@ class Ranges:
                 whole = dtype.low, dtype.high
                 return ranges[inner] if intervals.within(ranges[inner], whole) else whole
             case index.IndexWhen(test=test, value=chosen):
-                return _chosen_range(ranges[test], ranges[chosen])
+                (low, high), found = ranges[test], ranges[chosen]
+                return found if low > 0 else (0, 0) if high <= 0 else intervals.joined(found, (0, 0))
             case If() | For():
                 return intervals.joined(*(ranges[end] for end in _ends(op, op.results.index(value))))
             case None if (loop := index_of(value)) is not None:
@@ -292,13 +293,6 @@ def _read_range(op: Op | None) -> Range:
         case StateReach(state=state, axis=axis):
             return 0, state.state_type.capacity_shape[axis]
     return WIDE
-
-
-def _chosen_range(test: Range, chosen: Range) -> Range:
-    """A value where a test is above 0, else 0."""
-    if test[1] <= 0:
-        return 0, 0
-    return chosen if test[0] > 0 else intervals.joined(chosen, (0, 0))
 
 
 def _end_range(end: Range, count: Range) -> Range:

@@ -71,8 +71,7 @@ class Constant(Op, name="constant"):
     @property
     def family_rank(self) -> int:
         """How many leading dimensions number the members of a family; 0: no op selects one."""
-        users = self.result.users
-        selects = [u for u in users if isinstance(u, ConstantSelect) and u.family is self.result]
+        selects = [u for u in self.result.users if isinstance(u, ConstantSelect) and u.family is self.result]
         return max((len(u.indices) for u in selects), default=0)
 
 

@@ -76,9 +76,8 @@ def print_module(module: Module) -> str:
     head += f", source={quoted(module.source.name)}}}" if module.source else "}"
     lines = [head]
     extents = dict.fromkeys(_extents_in([*module.all_ops()]))
-    sizes = ", ".join(f"{extent_text(e)} <= {e.maximum}" for e in extents)
-    if sizes:
-        lines.append(f"extents {{ {sizes} }}")
+    if extents:
+        lines.append(f"extents {{ {', '.join(f'{extent_text(e)} <= {e.maximum}' for e in extents)} }}")
     if module.plan:
         lines += _plan_lines(module.plan)
     names = ValueNames(module.top.ops)

@@ -306,9 +306,8 @@ def _positions(op: TableAccess) -> list[tuple[Value, ...]]:
 
 def _raised(op: state.CacheRead) -> list[int]:
     """The table indices whose counts a read may raise."""
-    type_ = op.table.state_type
-    grows = [i for i, index in enumerate(type_.table) if not index.fixed]
-    return [i for i in grows if op.form[i : i + 1] == "i"]
+    table = op.table.state_type.table
+    return [i for i, (index, form) in enumerate(zip(table, op.form)) if not index.fixed and form == "i"]
 
 
 def _is_counted(table: Value) -> bool:

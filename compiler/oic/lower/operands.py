@@ -84,8 +84,7 @@ def _member(f: Builder, variable: Variable, access: s.Access) -> Value:
     holes = variable.members and len(variable.members) != math.prod(variable.counts)
     if holes and not static:
         _check_presence(f, variable, access, indices)
-    at = [f.value(i) for i in indices]
-    return f.emit(ConstantSelect(family, at, span=access.span, hint=variable.name)).result
+    return f.emit(ConstantSelect(family, list(map(f.value, indices)), span=access.span, hint=variable.name)).result
 
 
 def _check_presence(f: Builder, variable: Variable, access: s.Access, indices: list[Dim]) -> None:
@@ -97,7 +96,7 @@ def _check_presence(f: Builder, variable: Variable, access: s.Access, indices: l
             present[key] = 1
         f.module.weights[symbol] = present
         f.constants[symbol] = f.module.top.append(Constant(symbol, TensorType(dtypes.u8, variable.counts))).result
-    member = f.emit(ConstantSelect(f.constants[symbol], [f.value(i) for i in indices])).result
+    member = f.emit(ConstantSelect(f.constants[symbol], list(map(f.value, indices)))).result
     flag = f.emit(IndexLoad(member, span=access.span)).result
     place: Dim = 0
     for index, count in zip(indices, variable.counts, strict=True):
@@ -151,7 +150,7 @@ def inserted(f: Builder, target: s.Access, variable: Variable, base: Value, part
         raise refused("result-shape", what, target.span, variable)
     part = f.shaped(part, wanted.shape, span)
     offsets, lengths = [f.value(offset, span) for offset, _ in places], [n for _, n in places]
-    return f.emit(Insert(base, part, offsets, lengths, span=span, hint=variable.name)).result
+    return f.emit(Insert(base, offsets, lengths, part, span=span, hint=variable.name)).result
 
 
 def _place(f: Builder, variable: Variable, size: Dim, index: s.Index) -> tuple[Dim, Dim | None]:

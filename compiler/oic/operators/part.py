@@ -8,24 +8,41 @@ from oic.ir.core import Op, OpError, Value, is_index
 from oic.ir.types import TensorType, Type
 
 
-class TensorMemory(Op):
-    """Base of what is done with memory of a tensor."""
+class TensorBox(Op):
+    """Base of what is done with a box of a tensor's leading axes.
+
+    offsets  where it starts along each of them
+    lengths  how long it is there; None: 1, and no axis of a value that it holds
+    """
 
     x: Value
+    offsets: list[Value]
+    lengths: list[Any]
+
+    def infer(self) -> list[Type]:
+        if len(self.offsets) != len(self.lengths) or len(self.lengths) > self.x.tensor.rank:
+            raise OpError("ir", f"a box of {self.x.type} has {len(self.offsets)} offsets", "offsets")
+        if not all(map(is_index, self.offsets)):
+            raise OpError("ir", "offsets are index integers", "offsets")
+        return []
 
     @property
     def whole(self) -> Value:
         """What the memory is a part of."""
         return self.x
 
+    @property
+    def box(self) -> TensorType:
+        """The type of a value that the box holds."""
+        sizes = (n for n in self.lengths if n is not None)
+        return TensorType(self.x.dtype, (*sizes, *self.x.shape[len(self.lengths) :]))
 
-class Insert(TensorMemory, name="insert"):
+
+class Insert(TensorBox, name="insert"):
     """The operand with a box of its leading axes replaced; checks before it keep the box inside.
 
     x        any tensor
     value    its dtype; the sizes in `lengths` that are not None, then the axes of x that follow
-    offsets  where the box starts along each leading axis
-    lengths  how long it is there; None: 1, and no axis of `value`
     entry    symbol of the `part.entry` that the value was computed in: nothing is left to copy
     reason   why that is not so; printed by `oic explain`
     result   the type of x
@@ -34,42 +51,23 @@ class Insert(TensorMemory, name="insert"):
     """
 
     value: Value
-    offsets: list[Value]
-    lengths: list[Any]
     entry: str = ""
     reason: str = ""
 
     inplace: ClassVar[tuple[str, ...]] = ("x",)
 
     def infer(self) -> list[Type]:
-        box = _box(self.x, self.offsets, self.lengths)
-        if self.value.type != box:
-            raise OpError("shape-mismatch", f"{self.value.type} replaces {box}", "value")
+        super().infer()
+        if self.value.type != self.box:
+            raise OpError("shape-mismatch", f"{self.value.type} replaces {self.box}", "value")
         return [self.x.type]
 
 
-class PartEntry(TensorMemory, name="part.entry"):
+class PartEntry(TensorBox, name="part.entry", pure=False):
     """A box of a tensor's memory in which values are computed, before an `insert` puts them there.
 
     What was there is gone, and x is read no more before that `insert`, which is computed over it.
     `symbol` is the buffer that the values name as their place.
     """
 
-    offsets: list[Value]
-    lengths: list[Any]
     symbol: str
-
-    pure = False
-
-    def infer(self) -> list[Type]:
-        _box(self.x, self.offsets, self.lengths)
-        return []
-
-
-def _box(x: Value, offsets: list[Value], lengths: list[Any]) -> TensorType:
-    """The type of a box of a tensor's leading axes."""
-    if len(offsets) != len(lengths) or len(lengths) > x.tensor.rank:
-        raise OpError("ir", f"a box of {x.type} has {len(offsets)} offsets", "offsets")
-    if not all(map(is_index, offsets)):
-        raise OpError("ir", "offsets are index integers", "offsets")
-    return TensorType(x.dtype, (*(n for n in lengths if n is not None), *x.shape[len(lengths) :]))

@@ -13,17 +13,14 @@ from oic.notebook import table
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-class _Frozen:
-    """Classes made of this one are frozen dataclasses."""
+@dataclass(frozen=True)
+class SyntaxNode:
+    """What was written, and where; the span comes by name, behind what a class adds.  Classes of it are dataclasses."""
+
+    span: Span = field(kw_only=True)
 
     def __init_subclass__(cls, **how: bool) -> None:
         dataclass(frozen=True, **how)(cls)
-
-
-class SyntaxNode(_Frozen):
-    """What was written, and where; the span comes by name, behind what a class adds."""
-
-    span: Span = field(kw_only=True)
 
 
 # ---------------------------------------------------------------- expressions
