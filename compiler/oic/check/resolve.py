@@ -6,10 +6,10 @@ of the block; see `check.resolved` for why a block may have several.
 
 import re
 from collections import ChainMap, deque
-from collections.abc import Callable, Collection, Iterable, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
 from itertools import chain
+from typing import Any
 
 from oic import dtypes
 from oic.check import kinds, resolved
@@ -39,21 +39,8 @@ _PASSED = "a block sees loop indices and temporaries of the braces that branch t
 _WORD = re.compile(r"\w+")
 
 
-@dataclass
-class Scope:
-    """What is visible at a statement, beside the variables of the sections."""
-
-    temporaries: dict[str, Variable] = field(default_factory=dict)
-    loops: dict[str, LoopIndex] = field(default_factory=dict)
-
-    def inner(self) -> "Scope":
-        """What is visible in braces that begin here."""
-        return Scope(dict(self.temporaries), dict(self.loops))
-
-    def shown(self, names: Set[str]) -> "Scope":
-        """As much of it as has one of these names, in the order of names."""
-        temporaries = {n: self.temporaries[n] for n in sorted(self.temporaries.keys() & names)}
-        return Scope(temporaries, {n: self.loops[n] for n in sorted(self.loops.keys() & names)})
+Scope = dict[str, Variable | LoopIndex]
+"""What is visible at a statement, beside the variables of the sections: temporaries and loop indices."""
 
 
 class Resolver:
@@ -80,7 +67,7 @@ class Resolver:
             self._begin(block, lenient=True)
         while self._waiting:
             self.instance, scope = self._waiting.popleft()
-            self._outer = set(scope.loops.values())
+            self._outer = set(scope.values())
             block = self.instance.block
             ends = (s.Return, s.Yield) if block.name in self.consumers else (s.Return,)
             self._body(block.body, scope, ends)
@@ -91,7 +78,7 @@ class Resolver:
 
     def _begin(self, block: s.Block, *, lenient: bool = False) -> BlockInstance:
         """The instance of a block that is shown nothing."""
-        return self._made((block.name, lenient), BlockInstance(block, None, 0, lenient), Scope())
+        return self._made((block.name, lenient), BlockInstance(block, None, 0, lenient), {})
 
     def _made(self, key: object, instance: BlockInstance, scope: Scope) -> BlockInstance:
         self._known[key] = instance
@@ -105,8 +92,9 @@ class Resolver:
         block = self.symbols.blocks.get(target.name)
         if block is None or is_entry(block):
             return None
-        lenient, shown = self.instance.lenient, scope.shown(self._mentioned.get(target.name, self.symbols.passed))
-        key = (target.name, lenient, *shown.temporaries.values(), *shown.loops.values())
+        lenient, mentioned = self.instance.lenient, self._mentioned.get(target.name, self.symbols.passed)
+        shown = {name: scope[name] for name in sorted(scope.keys() & mentioned)}
+        key = (target.name, lenient, *shown.values())
         if key in self._known:
             return self._known[key]
         if self.instance.depth == resolved.DEEPEST_RUN:  # lowering refuses what runs there
@@ -177,12 +165,12 @@ class Resolver:
     # ------------------------------------------------------------ control
 
     def _assign(self, made: s.Declaration, scope: Scope) -> None:
-        index = scope.loops.pop(made.name, None)
-        if index is not None and index not in self._outer:
+        index = scope.get(made.name)
+        if isinstance(index, LoopIndex) and index not in self._outer:
             self._hides(made.name, index.loop.index.span, made.name_span, "temporary")
         if id(made) not in self._temporaries:
             self._temporaries[id(made)] = self._declare(made)
-        scope.temporaries[made.name] = self.instance.meanings[id(made)] = self._temporaries[id(made)]
+        scope[made.name] = self.instance.meanings[id(made)] = self._temporaries[id(made)]
         for name in s.names_in(made.dims):
             self._size(name)
 
@@ -209,9 +197,8 @@ class Resolver:
             self._hides(name, loop.index.span, symbols.extents[name].span, "extent")
         elif name in symbols.axes:
             self._hides(name, loop.index.span, None, "size")
-        inner = scope.inner()
-        inner.loops[name] = self.instance.meanings[id(loop)] = self._index(loop)
-        self._body(loop.body, inner)
+        index = self.instance.meanings[id(loop)] = self._index(loop)
+        self._body(loop.body, scope | {name: index})
 
     def _index(self, loop: s.Loop) -> LoopIndex:
         """The index of a loop: one for all instances in which the names in its bounds mean the same."""
@@ -272,7 +259,8 @@ class Resolver:
                 for item in items:
                     self._setting(item, scope)
             case s.Name():
-                found = self._lookup(value.name, scope) if tensor and value.name not in scope.loops else None
+                index = isinstance(scope.get(value.name), LoopIndex)
+                found = self._lookup(value.name, scope) if tensor and not index else None
                 found = self._integer(value, scope, _WORDS) if found is None else self._noted(value, found)
                 if found is not None and not found.scalar_state:
                     self._check_operand(s.Access(value.name, None, value.span, span=value.span), found, scope)
@@ -282,9 +270,9 @@ class Resolver:
     def _unquoted(self, operator: type[Operator] | None, keyword: s.Keyword, scope: Scope) -> bool:
         """A string is written without its quotes, `approx=tanh`; reported."""
         value = keyword.value
-        if not isinstance(value, s.Name) or value.name in scope.loops:
+        if not isinstance(value, s.Name) or value.name in scope or value.name in self.symbols.variables:
             return False
-        if self._lookup(value.name, scope) is not None or operator is None or not takes_string(operator, keyword.key):
+        if operator is None or not takes_string(operator, keyword.key):
             return False
         what, hint = f"'{keyword.key}' takes a string", f'strings have quotes: {keyword.key}="{value.name}"'
         self.report.error("op-setting", what, value.span, hint=hint)
@@ -298,7 +286,7 @@ class Resolver:
 
     def _check_operand(self, access: s.Access, found: Variable | None, scope: Scope) -> None:
         if found is not None:
-            kinds.check_operand(access, found, ChainMap(scope.temporaries, self.symbols.variables), self.report)
+            kinds.check_operand(access, found, ChainMap[str, Any](scope, self.symbols.variables), self.report)
         self._positions(access, found, scope)
 
     def _target(self, access: s.Access, scope: Scope, *, part: bool = False) -> None:
@@ -346,7 +334,7 @@ class Resolver:
         A variable that is no scalar is returned where no size has its name: what is wrong is said of it.
         """
         found, size = self._lookup(name.name, scope), self.symbols.is_size(name.name)
-        if (index := scope.loops.get(name.name)) is not None:
+        if isinstance(index := scope.get(name.name), LoopIndex):
             self.instance.meanings[id(name)] = index
         elif found is not None and (found.single or not size):
             return self._noted(name, found)
@@ -364,7 +352,8 @@ class Resolver:
     # ------------------------------------------------------------ names
 
     def _lookup(self, name: str, scope: Scope) -> Variable | None:
-        return scope.temporaries.get(name) or self.symbols.variables.get(name)
+        found = scope.get(name)
+        return found if isinstance(found, Variable) else self.symbols.variables.get(name)
 
     def _noted(self, node: s.Name | s.Access, found: Variable) -> Variable:
         """A use that reads its variable."""
@@ -393,21 +382,22 @@ class Resolver:
 
     def _variable(self, node: s.Name | s.Access, scope: Scope) -> Variable | None:
         """The variable of this name; an error and None where there is none."""
-        name, found = node.name, self._lookup(node.name, scope)
-        if found is not None or (self._may_be_passed(name) and name not in scope.loops):
+        name, index, found = node.name, scope.get(node.name), self._lookup(node.name, scope)
+        if found is not None or (self._may_be_passed(name) and index is None):
             return found
         notes, hint = self._not_visible(name)
-        hint = hint or self._meant(name, scope.temporaries, self.symbols.variables)
+        temporaries = (n for n, meant in scope.items() if isinstance(meant, Variable))
+        hint = hint or self._meant(name, temporaries, self.symbols.variables)
         message = f"unknown variable '{name}'"
-        if name in scope.loops:
+        if isinstance(index, LoopIndex):
             message, hint = f"'{name}' is a loop index, not a variable", None
-            notes = [Note(scope.loops[name].loop.index.span, "the loop index")]
+            notes = [Note(index.loop.index.span, "the loop index")]
         elif (elsewhere := self._assigned(name)) is not None:
             message = f"temporary '{name}' is not visible here"
             notes, hint = [Note(elsewhere.head_span, "assigned here")], None
         elif self.symbols.is_size(name):
             message = f"'{name}' is a size, not a variable"
-        if name in scope.loops or self.symbols.is_size(name):
+        if index is not None or self.symbols.is_size(name):
             hint = f"its value in a tensor, i32[1]: 'op iota(shape=[1], start={name}) >> v;'"
         span = node.name_span if isinstance(node, s.Access) else node.span
         self.report.error("unknown-variable", message, span, notes=notes, hint=hint)
@@ -433,7 +423,7 @@ class Resolver:
 
     def _unknown_name(self, name: s.Name, scope: Scope, also: Collection[str]) -> None:
         symbols = self.symbols
-        visible = scope.loops, scope.temporaries, symbols.variables, symbols.sizes
+        visible = scope, symbols.variables, symbols.sizes
         notes, hint = self._not_visible(name.name)
         hint = hint or self._meant(name.name, *visible, symbols.axes, symbols.known, also)
         hint = hint or f"a size is given by a 'sizes' section, the model, or --set {name.name}=…"
