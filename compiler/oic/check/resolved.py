@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 from oic.check.symbols import Meanings, Size, SymbolTable, Variable
 from oic.diagnostics import Diagnostic, Span
-from oic.operators.base import Operator
 from oic.syntax import tree as s
 
 
@@ -60,11 +59,6 @@ class BlockInstance:
         """The variable that a name or an access means, or an `assign` declares, if there is one."""
         found = self.meanings.get(id(node))
         return found if isinstance(found, Variable) else None
-
-    def operator(self, call: s.OpCall) -> type[Operator] | None:
-        """The operator that is called, if there is such a one."""
-        found = self.meanings.get(id(call))
-        return found if isinstance(found, type) else None
 
     def used(self, statement: s.SourceStatement) -> Uses:
         return self.uses.get(id(statement), NOTHING)

@@ -21,8 +21,8 @@ from oic.syntax import tree as s
 
 def lower_op(f: Builder, call: s.OpCall) -> None:
     """`op name(a, b, key=value) >> r;`"""
-    cls = f.instance.operator(call)
-    assert cls is not None, "a call of an unknown operator is skipped"
+    cls = f.instance.meanings.get(id(call))
+    assert isinstance(cls, type), "a call of an unknown operator is skipped"
     where: dict[str, Span] = {}
     fields = _operands(f, call, cls, where)
     fields |= lower_keywords(f, call, cls, where, fields)
