@@ -211,7 +211,7 @@ def test_comments_above_nothing_vanish() -> None:
 
 def test_what_sets_an_unused_variable_vanishes_with_it() -> None:
     body = c.Body()
-    body.declare("int64_t", "n", None, const=False)
+    body.add(c.Declare("int64_t", "n", optional=True))
     body.declare("int64_t", "next", A)
     branch = c.IfStatement(B, [c.Do(c.call("f"))], [c.AssignStatement(c.Identifier("n"), binary("+", c.Identifier("n"), c.Identifier("next")))])
     body.add(branch)
