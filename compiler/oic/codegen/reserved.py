@@ -31,20 +31,18 @@ _USED = """
 """
 # Object-like macros: of standard headers (ISO C, POSIX, glibc, newlib), which no pattern below has.
 _STANDARD_MACROS = """
-    BIG_ENDIAN BUFSIZ BYTE_ORDER CHAR_BIT CLOCKS_PER_SEC EOF FLT_EVAL_METHOD FLT_RADIX FLT_ROUNDS
-    FD_SETSIZE HUGE HUGE_VAL I INFINITY ITIMER_PROF ITIMER_REAL ITIMER_VIRTUAL LITTLE_ENDIAN LONG_BIT MATH_ERREXCEPT
-    MATH_ERRNO MAXFLOAT MAX_CANON MAX_INPUT MINSIGSTKSZ NAN NFDBITS NGREG NSIG NULL NZERO ONCE_FLAG_INIT
-    PDP_ENDIAN PIPE_BUF PTHREAD_DESTRUCTOR_ITERATIONS P_tmpdir TIME_UTC TSS_DTOR_ITERATIONS WEOF WORD_BIT
-    WCONTINUED WEXITED WNOHANG WNOWAIT WSTOPPED WUNTRACED BUS_ADRALN DOMAIN SING OVERFLOW UNDERFLOW
-    PLOSS TLOSS XATTR_LIST_MAX errno complex imaginary linux unix i386 math_errhandling noreturn
-    quad signgam strtodf basename tzname fd_set physadr
-    sa_handler sa_sigaction sa_restorer st_atime st_mtime st_ctime s6_addr h_addr d_fileno
-    sigcontext_struct stdin stdout stderr
+    BIG_ENDIAN BUFSIZ BYTE_ORDER CHAR_BIT CLOCKS_PER_SEC FD_SETSIZE HUGE HUGE_VAL I INFINITY ITIMER_PROF
+    ITIMER_REAL ITIMER_VIRTUAL LITTLE_ENDIAN LONG_BIT MATH_ERREXCEPT MATH_ERRNO MAXFLOAT MAX_CANON MAX_INPUT
+    MINSIGSTKSZ NAN NFDBITS NGREG NSIG NULL NZERO PDP_ENDIAN PIPE_BUF P_tmpdir TIME_UTC TSS_DTOR_ITERATIONS
+    WEOF WORD_BIT WCONTINUED WEXITED WNOHANG WNOWAIT WSTOPPED WUNTRACED DOMAIN SING OVERFLOW UNDERFLOW PLOSS
+    TLOSS errno complex imaginary linux unix i386 math_errhandling noreturn quad signgam strtodf basename
+    tzname fd_set physadr sa_handler sa_sigaction sa_restorer st_atime st_mtime st_ctime s6_addr h_addr
+    d_fileno sigcontext_struct stdin stdout stderr
 """
 # Object-like macros of old and of embedded compilers, of windows.h and of Arduino.
 _OTHER_MACROS = """
-    near far huge interrupt cdecl pascal small hyper interface IN OUT OPTIONAL TRUE FALSE CONST VOID ERROR
-    DELETE STRICT HIGH LOW INPUT OUTPUT PI arm mips sparc sun vax vms
+    near far huge interrupt cdecl pascal small hyper interface IN OUT OPTIONAL TRUE FALSE CONST VOID DELETE
+    STRICT HIGH LOW INPUT OUTPUT PI arm mips sparc sun vax vms
 """
 _MACRO_PATTERNS = re.compile(
     r"[A-Z][A-Z0-9_]*_(MAX|MIN|WIDTH|C|DIG|EXP|EPSILON|FREE|INIT|FILENO|MAGIC|MAGIC\d|SUBNORM|PRIO)"
@@ -88,9 +86,8 @@ HEADERS = _words("""
     err error execinfo features fts gcov getopt_core ieeefp link malloc memory newlib obstack omp paths
     picolibc printf quadmath reent regdef resolv stdfix stdio_ext syscall syslimits ttyent ucontext unwind
     utmp values varargs newlib_version ansi syslist stdc_predef features_time64 fastmath cpuid mm_malloc
-    mm3dnow ia32intrin arm_neon arm_mve arm_acle arm_sve arm_fp16 arm_bf16 altivec vecintrin riscv_vector
-    wasm_simd128 arm_cmse arm_cde cet conio crtdefs corecrt direct excpt intrin io malloc process sal
-    vcruntime windows windef winnt winbase
+    mm3dnow arm_neon arm_mve arm_acle arm_sve arm_fp16 arm_bf16 altivec riscv_vector wasm_simd128 arm_cmse
+    arm_cde cet conio crtdefs corecrt direct excpt io process sal vcruntime windows windef winnt winbase
 """)
 HEADER_PATTERN = re.compile(r"[a-z0-9]*intrin")
 
