@@ -51,6 +51,25 @@ def test_outputs_have_their_declared_dtypes(oic: Oic) -> None:
     ]  # fmt: skip
 
 
+LATE = """
+graph late {
+  dynamic { x: f32[2, 3]; i: i32; c: bool; } constant { T: f32[2] @init(0.0); } volatile { y: f32[2]; v: f32; }
+  persistent { n: i32; K(t): f32 @table @fixed(t=3); }
+  block entry { branch c p q; cache.read K[i] >> v; return; } block q { return; }
+  block p { assign a: i64[2]; op argmax_axis(x, axis=1) >> a; op gather(T, a) >> y; cache.increment n; return; }
+}
+"""
+
+
+def test_of_two_refusals_both_backends_make_the_same(oic: Oic) -> None:
+    """The index of the table, which is checked before every effect, comes later in the source than the ids."""
+    Path("late.oi").write_text(LATE)
+    inputs = ("--input", "x=[[2, 1, 0], [0, 1, 3]]", "--input", "i=3", "--input", "c=true")
+    for backend in ("c", "reference"):
+        done = oic("run", "late.oi", *inputs, "--backend", backend, "--json")
+        assert done.status == 1 and done.json["diagnostics"][0]["slug"] == "OIC_ERR_CACHE_FULL", backend
+
+
 @pytest.mark.parametrize("backend", ["c", "reference"])
 def test_steps_before_a_refusal_are_printed(oic: Oic, backend: str) -> None:
     arguments = ("run", "average.oi", "--input", "x=[1, 2]", "--steps", "9", "--backend", backend)

@@ -157,7 +157,7 @@ def run_steps(
     if backend == "c":
         maker = compiled_program(program, profiled=traced)
     else:
-        maker = InterpretedProgram(program.module, face, lambda: (program.planned, program.late))
+        maker = InterpretedProgram(program.module, face, program.compiled)
     result = Result({name: face.variables[name].dtype for name in outputs})
     with maker.make_executor() as ex:
         try:
