@@ -56,11 +56,6 @@ def text_bytes(text: str) -> int:
     return sys.getsizeof(text)
 
 
-def most_inflated(size: int) -> int:
-    """Bytes to which one tensor of a file of so many bytes may inflate."""
-    return BASE + PER_BYTE * size
-
-
-def most_inflated_in_all(size: int) -> int:
-    """Bytes to which all tensors of a file of so many bytes may inflate."""
-    return INFLATED_BASE + INFLATED_PER_BYTE * size
+def most_inflated(size: int) -> tuple[int, int]:
+    """Bytes to which one tensor of a file of so many bytes may inflate, and all of them together."""
+    return BASE + PER_BYTE * size, INFLATED_BASE + INFLATED_PER_BYTE * size

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from oic.dtypes import Array, DType
 from oic.model import tensors
-from oic.model.budget import MEMBER, most_inflated, most_inflated_in_all
+from oic.model.budget import MEMBER, most_inflated
 from oic.model.file import ModelFile, check_no_overlap
 from oic.model.npy import Header, HeaderBytes, element_type, read_header
 
@@ -107,11 +107,10 @@ def read(file: ModelFile) -> tensors.Contents:
 
 def _check_inflated(file: ModelFile, members: Iterable[_Member]) -> None:
     """Refuse deflated members that inflate to more than a model of this file's size has."""
-    one, several = most_inflated(file.size), most_inflated_in_all(file.size)
     total = 0
     for member in members:
         total += member.size
-        for what, most in ((member.size, one), (total, several)):
+        for what, most in zip((member.size, total), most_inflated(file.size)):
             if what > most:
                 fact = f"inflates to {what} bytes, but at most {most} are allowed in a file of this size"
                 hint = "store it uncompressed, as numpy.savez does"

@@ -78,9 +78,8 @@ class _OinfReader:
         sizevars = self._table("sizevars", "metadata", self._sizevar)
         metadata = self._table("metadata", "tensors", self._metadata)
         entries = self._table("tensors", "data", self._tensor)
-        check_no_overlap(self.file, self.payloads)  # before a payload is decoded
-        tensors = {name: decoded() for name, decoded in entries.items()}
-        return Contents(tensors, sizevars, {name: decoded() for name, decoded in metadata.items()})
+        check_no_overlap(self.file, self.payloads)
+        return Contents(entries, sizevars, metadata)
 
     def _table(self, section: str, following: str, entry: Callable[[str], _T]) -> dict[str, _T]:
         self.at, self.end = self.sections[section], self.sections[following]
@@ -123,12 +122,12 @@ class _OinfReader:
         self.file.require(value < 1 << 63, what, place, f"{value} is over 2^63-1")
         return value
 
-    def _metadata(self, name: str) -> Callable[[], Metadata]:
+    def _metadata(self, name: str) -> Metadata:
         what = f"metadata '{name}'"
         place, tag, flags = self.at, self._unsigned(4, what), self._unsigned(4, what)
         self.file.require(flags == 0, f"flags of {what}", place + 4, f"{flags}, not 0")
         offset, nbytes = self._payload(what)
-        return lambda: read_value(self.file, what, tag, place, offset, nbytes)
+        return read_value(self.file, what, tag, place, offset, nbytes)
 
     def _payload(self, what: str) -> tuple[int, int]:
         """The (offset, bytes) of a payload, which has to lie in the data section."""
@@ -144,7 +143,7 @@ class _OinfReader:
         place, empty = self.at, self._unsigned(16, what) == 0
         self.file.require(empty, what, place, "bytes or offset are not 0, but the flags say there is none")
 
-    def _tensor(self, name: str) -> Callable[[], TensorSource]:
+    def _tensor(self, name: str) -> TensorSource:
         what, place = f"tensor '{name}'", self.at
         self.file.charge(TENSOR, "tensors", place)
         dtype, flags, shape = self._declared(what)
@@ -158,16 +157,11 @@ class _OinfReader:
             self._absent(f"data of {what}")
         record, quant = f"quantisation of {what}", None
         if flags & 2:
-            quant = self._payload(record)
+            quant = read_quant(self.file, record, *self._payload(record), shape)
         elif self.version == 2:
             self._absent(record)
-
-        def decoded() -> TensorSource:
-            known = None if quant is None else read_quant(self.file, record, *quant, shape)
-            info = TensorInfo(name, dtype, shape, offset is not None, nbytes, self.file.name, offset, known)
-            return TensorSource(info, None if offset is None else Mapped(self.file, offset))
-
-        return decoded
+        info = TensorInfo(name, dtype, shape, offset is not None, nbytes, self.file.name, offset, quant)
+        return TensorSource(info, None if offset is None else Mapped(self.file, offset))
 
     def _declared(self, what: str) -> tuple[DType, int, tuple[int, ...]]:
         """The (dtype, flags, shape) of a tensor."""
