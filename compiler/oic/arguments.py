@@ -30,10 +30,9 @@ def require(what: str, value: object, kind: type | UnionType, wanted: str, hint:
         raise wrong_type(what, wanted, value, hint)
 
 
-def text(what: str, value: object, wanted: str = "a str") -> str:
+def text(what: str, value: Any) -> str:
     """The value, a text."""
-    if not isinstance(value, str):
-        raise wrong_type(what, wanted, value)
+    require(what, value, str, "a str")
     return value
 
 

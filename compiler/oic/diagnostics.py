@@ -176,7 +176,8 @@ def _excerpt(note: Note, mark: str, width: int, tint: str, off: str, room: int |
     span = note.span
     line = span.source.line(span.line)
     start, count = span.column - 1, max(0, min(span.end - span.start, len(line) - span.column + 1))
-    before, raw, count = _window(line, start, count)
+    raw, before = _clipped(line, start, min(count, MOST_SHOWN), MOST_SHOWN)
+    count = min(count, len(raw) - before)
     text = visible(raw.expandtabs(4))
     indent = len(visible(raw[:before].expandtabs(4)))
     carets = mark * max(1, len(visible(raw[: before + count].expandtabs(4))) - indent)
@@ -186,18 +187,6 @@ def _excerpt(note: Note, mark: str, width: int, tint: str, off: str, room: int |
         text, indent = _clipped(text, indent, len(carets) + len(label), room)
     bar = " " * width + " |"
     return [bar, f"{span.line:>{width}} | {text}", f"{bar} {' ' * indent}{tint}{carets}{label}{off}"]
-
-
-def _window(line: str, start: int, count: int) -> tuple[int, str, int]:
-    """What is shown of a line: where the span begins in it, its text, the span's characters."""
-    if len(line) <= MOST_SHOWN:
-        return start, line, count
-    first = max(0, start - MOST_SHOWN // 4)
-    text = line[first : first + MOST_SHOWN]
-    before = start - first
-    count = min(count, len(text) - before)
-    left = "…" if first else ""
-    return before + len(left), left + text + ("…" if first + len(text) < len(line) else ""), count
 
 
 def visible(text: str) -> str:

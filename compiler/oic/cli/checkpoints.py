@@ -21,6 +21,15 @@ def ids_option(text: str) -> common.Option:
     return click.option("--ids", type=common.token_ids, metavar="ID,ID,…", multiple=True, help=text)
 
 
+def drawn_options(count: int) -> common.Option:
+    """`--random`, `--seed` and `-n`: how many prompts are drawn, and how long the answers are."""
+    return common.together(
+        common.number_option("--random", "random", 1, 4, "prompts, if none is given"),
+        common.number_option("--seed", "seed", 0, 0, "of random prompts"),
+        common.number_option("-n", "count", 1, count, "new tokens a prompt"),
+    )
+
+
 @click.command("import")
 @common.checkpoint_command
 @click.option("-o", "--output", metavar="FOLDER", required=True, help="folder to write to")
@@ -46,7 +55,7 @@ def import_(as_json: bool, source: str, output: str, **options: Any) -> None:
 @common.checkpoint_command
 @click.option("--text", "texts", metavar="TEXT", multiple=True, help="go on with this text; several: a batch")
 @ids_option("go on with these token ids; likewise")
-@click.option("--threads", type=click.IntRange(1, 64), metavar="N", default=1, help="that a batch runs on (default: 1)")
+@common.number_option("--threads", "threads", 1, 1, "that a batch runs on", most=64)
 @common.number_option("-n", "count", 1, 32, "new tokens")
 @click.option("--temperature", type=float, default=0.0, show_default=True, help="0: always the most likely token")
 @click.option("--top-k", type=int, metavar="K", default=0, help="only the K most likely tokens")
@@ -89,9 +98,7 @@ def generate(
 @click.option("--text", "texts", metavar="TEXT", multiple=True, help="a prompt")
 @click.option("--texts", "file", type=click.File(encoding="utf-8"), metavar="FILE", help="prompts, one a line")
 @ids_option("a prompt as token ids")
-@click.option("--random", type=click.IntRange(1), metavar="N", default=4, help="prompts, if none is given (default: 4)")
-@click.option("--seed", type=click.IntRange(0), metavar="N", default=0, show_default=True, help="of random prompts")
-@click.option("-n", "count", type=click.IntRange(1), metavar="N", default=16, help="new tokens a prompt (default: 16)")
+@drawn_options(16)
 @click.option("--within", type=float, default=1e-4, show_default=True, help="largest difference of logits that passes")
 @click.option("--save", metavar="FILE", help="keep what the original says: an .npz for --against")
 @context_option
@@ -128,9 +135,7 @@ def verify(
 @click.option("--report", "reported", is_flag=True, help="compare what the model writes with f32")
 @ids_option("a prompt of the report")
 @click.option("--text", "texts", metavar="TEXT", multiple=True, help="likewise")
-@click.option("--random", type=click.IntRange(1), metavar="N", default=4, help="prompts, if none is given (default: 4)")
-@click.option("--seed", type=click.IntRange(0), metavar="N", default=0, show_default=True, help="of random prompts")
-@click.option("-n", "count", type=click.IntRange(1), metavar="N", default=32, help="new tokens a prompt (default: 32)")
+@drawn_options(32)
 @context_option
 @machine_option
 @common.guarded

@@ -208,10 +208,7 @@ def diff(as_json: bool, inputs: Any, steps: int, seed: int, entry: str | None, b
 @common.pairs_option("--extent", "extents", common.binding, "NAME=N", "a size of the inputs (default: 1)")
 @common.steps_option(20)
 @common.entry_option
-@click.option(
-    "--after", metavar="N", type=click.IntRange(0), default=0, show_default=True,
-    help="steps to take before those that are measured",
-)  # fmt: skip
+@common.number_option("--after", "after", 0, 0, "steps to take before those that are measured")
 @click.option("--all", "shortest", is_flag=True, help="show each statement, however little time it takes")
 @click.option("-o", "--output", metavar="FOLDER", help="keep the build there; its report has the time of every line")
 @common.code_options

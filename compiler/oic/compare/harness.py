@@ -172,7 +172,7 @@ def _again(machine: Machine, start: bytes | None, runs: list[Run], found: Differ
     status: str | None = None
     for run in runs:
         kept.act(machine, run.before)
-        outputs, status = _outcome(machine.step, run.entry, run.inputs)
+        outputs, status = outcome(machine.step, run.entry, run.inputs)
         if machine.broken:
             machine.reset()
     if status is not None or found.variable in ("status", "saved state"):
@@ -196,16 +196,16 @@ def _act(sessions: Sessions, number: int, what: str, verdict: Verdict) -> None:
 
 def _step(sessions: Sessions, number: int, run: Run, verdict: Verdict) -> None:
     reference, executor = sessions.reference, sessions.executor
-    expected, status = _outcome(reference.step, run.entry, run.inputs)
-    actual, refused = _outcome(lambda: executor.step(run.entry, **run.inputs))
+    expected, status = outcome(reference.step, run.entry, run.inputs)
+    actual, refused = outcome(lambda: executor.step(run.entry, **run.inputs))
     if status != refused:
         verdict.difference = Difference(number, "status", (), status or "OIC_OK", refused or "OIC_OK")
         return
-    perturbed = [_outcome(machine.step, run.entry, run.inputs)[0] for machine in sessions.others]
+    perturbed = [outcome(machine.step, run.entry, run.inputs)[0] for machine in sessions.others]
     if status is not None:
         verdict.refusals += 1
         verdict.statuses[status] += 1
-        spoiled = _outcome(executor.save)[1] is not None  # after an effect (SPEC, 8.6): it wants to be reset
+        spoiled = outcome(executor.save)[1] is not None  # after an effect (SPEC, 8.6): it wants to be reset
         if spoiled != reference.broken:
             words = ["left as it was", "left changed"]
             verdict.difference = Difference(number, "state", (), words[reference.broken], words[spoiled])
@@ -288,7 +288,7 @@ def _ulp(array: Array) -> Array:
     return np.asarray(np.maximum(2.0**exponent * dtype.spacing, dtype.smallest))
 
 
-def _outcome(call: Callable[..., Any], *given: object) -> tuple[Any, str | None]:
+def outcome(call: Callable[..., Any], *given: object) -> tuple[Any, str | None]:
     """What a call gives, or nothing and the status of its refusal."""
     try:
         return call(*given), None
