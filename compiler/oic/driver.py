@@ -107,11 +107,6 @@ class Program:
         """What may refuse in C later than in the source."""
         return overtaken(self.planned)
 
-    @cached_property
-    def late(self) -> list[LatePlace]:
-        """What may refuse a step after an effect (SPEC, 8.6)."""
-        return late_places(self.planned)
-
     def compiled(self) -> tuple[Module, list[LatePlace]]:
         """What C is made of, and what may refuse there later than in the source."""
         return self.planned, self.overtaken
@@ -139,9 +134,9 @@ def compile_graph(graph: syntax.Graph, model: Model | None, settings: Settings) 
 
 
 def _stored(module: Module, settings: Settings) -> "list[Decision]":
-    """Constants get the storage that the settings say; what changes the bounds of products is known from here on.
+    """Give constants the storage that the settings say, and products the bounds of the target's numerics.
 
-    No steps of the pipeline, which leaves what the graph computes as it is: the reference computes with what is stored.
+    This is no pass: passes keep what a graph computes, and the reference computes with what is stored here.
     """
     native = settings.target.numerics == NATIVE
     stored = bool(settings.weights) or any(isinstance(v, Members) and v.storage for v in module.weights.values())
@@ -159,9 +154,9 @@ def _stored(module: Module, settings: Settings) -> "list[Decision]":
 
 
 def late_warnings(program: Program) -> list[Diagnostic]:
-    """What is said of refusals that leave the state changed."""
+    """What is said of refusals after an effect, which leave the state changed (SPEC, 8.6)."""
     hint = "after it steps are OIC_ERR_STATE until 'reset' or 'load'"
-    found = ((span, f"a refusal about '{name}' leaves state changed") for span, name in program.late)
+    found = ((span, f"a refusal about '{name}' leaves state changed") for span, name in late_places(program.planned))
     return [Diagnostic("late-refusal", what, span, hint=hint, severity="warning") for span, what in found]
 
 

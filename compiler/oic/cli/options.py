@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from oic.cli.text import in_color, report
+from oic.diagnostics import Diagnostic, OicError, StepError, fail
 
 if TYPE_CHECKING:
     from oic.driver import Program
@@ -177,8 +178,6 @@ def guarded(command: Command) -> Command:
 
 def refused(error: Exception, as_json: bool) -> int:
     """Report what a command was refused for; the exit status.  What is our own fault goes on."""
-    from oic.diagnostics import Diagnostic, OicError, StepError
-
     match error:
         case OicError():
             report(error.diagnostics, as_json)
@@ -200,7 +199,7 @@ def refused(error: Exception, as_json: bool) -> int:
 
 
 def _prepare_streams() -> None:
-    """Neither closed streams nor names of files that are no text keep a command from its work."""
+    """Open standard streams that are closed, and escape what the encoding of one does not have."""
     if sys.stdout is None or sys.stderr is None:
         while (file := os.open(os.devnull, os.O_RDWR)) <= 2:  # no other file gets their numbers
             pass
@@ -213,7 +212,7 @@ def _prepare_streams() -> None:
 
 
 def _silence() -> None:
-    """Nothing more goes to standard output, nor is complained about when Python ends."""
+    """Discard all further standard output, of which Python would complain when it ends."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -231,7 +230,6 @@ def load(
     from oic.model import Model
 
     if os.path.isdir(graph):
-        from oic.diagnostics import fail
         from oic.importers.folder import GRAPH, MODEL
 
         folder, graph, model = graph, os.path.join(graph, GRAPH), model or os.path.join(graph, MODEL)

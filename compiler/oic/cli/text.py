@@ -9,12 +9,11 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    from oic.diagnostics import Diagnostic
+from oic.diagnostics import Diagnostic, rendered, visible
 
 
 def json_text(value: Any, indent: int | None = 1) -> str:
@@ -68,18 +67,14 @@ def in_columns(lines: Sequence[str]) -> str:
 
 def say(text: str) -> None:
     """Print on standard output, with nothing in it that a terminal would obey (`visible`)."""
-    from oic.diagnostics import visible
-
     click.echo(visible(text))
 
 
-def report(diagnostics: "Sequence[Diagnostic]", as_json: bool) -> None:
+def report(diagnostics: Sequence[Diagnostic], as_json: bool) -> None:
     """Print diagnostics: as JSON on standard output, or as text on standard error, in the color of the command."""
     if as_json:
         say(json_text({"diagnostics": [d.to_json() for d in diagnostics]}))
     elif diagnostics:
-        from oic.diagnostics import rendered
-
         width = get_terminal_size().columns if sys.stderr.isatty() else None
         context = click.get_current_context(silent=True)
         color = context is not None and bool(context.color)

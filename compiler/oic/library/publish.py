@@ -152,7 +152,7 @@ def _new_folder(target: Path) -> Path:
 
 
 def _is_mount(folder: Path) -> bool:
-    """Nothing can be renamed from outside to inside."""
+    """The folder is a file system of its own, or mounted elsewhere too: nothing can be renamed into it."""
     try:
         known = Path("/proc/self/mountinfo").read_bytes().split(b"\n")
     except OSError:

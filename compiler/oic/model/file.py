@@ -65,7 +65,7 @@ class ModelFile:
         return fail(slug, f"{self.name}: {shortened(field, MAX_FACT)}{place}: {shortened(fact, MAX_FACT)}", hint=hint)
 
     def require(self, holds: bool, field: str, offset: int | None, fact: str) -> None:
-        """Refuse a field that holds something else than it has to, which is the fact."""
+        """Refuse a field, for the reason that the fact states, unless the condition holds."""
         if not holds:
             raise self.bad("model-field", field, offset, fact)
 

@@ -11,6 +11,7 @@ from oic.model.others import WEIGHTS
 from oic.model.tensors import TensorInfo
 
 _WIDTH = 60  # characters of a metadata value that are shown
+_STATISTICS = ("min", "max", "mean")
 
 
 def opened(path: str) -> list[Model]:
@@ -31,16 +32,18 @@ def describe(model: Model, stats: bool = False, width: int | None = None) -> str
     With `stats` every element is read.  Tensors that cannot be read show `-`.
     width   columns: names get lines of their own where a table would be wider
     """
-    total = sum(model.info(name).nbytes for name in model.names())
-    parts = [f"{model.name}: {len(model.names())} tensors, {total:,} bytes"]
+    tensors = [_tensor(model, model.info(name), stats) for name in model.names()]
+    parts = [f"{model.name}: {len(tensors)} tensors, {sum(t['bytes'] for t in tensors):,} bytes"]
     if model.sizevars:
         parts.append(_section("sizevars", [[k, str(v)] for k, v in model.sizevars.items()]))
     # A positive integer that is a sizevar of the same name is shown once.
     rest = {k: v for k, v in model.metadata.items() if model.sizevars.get(k) != v}
     if rest:
         parts.append(_section("metadata", [[k, _short(v)] for k, v in rest.items()]))
-    if model.names():
-        parts.append(_section("tensors", _rows(model, stats), (3, 4, 5, 6, 7), width))
+    if tensors:
+        heading = ["name", "dtype", "shape", "bytes", "offset", *(_STATISTICS if stats else ())]
+        rows = [heading, *(_row(tensor, heading[5:]) for tensor in tensors)]
+        parts.append(_section("tensors", rows, (3, 4, 5, 6, 7), width))
     return "\n\n".join(parts) + "\n"
 
 
@@ -59,21 +62,15 @@ def _tensor(model: Model, info: TensorInfo, stats: bool) -> dict[str, Any]:
     if info.quant is not None:
         found["quant"] = {key: list(v) if isinstance(v, tuple) else v for key, v in vars(info.quant).items()}
     if stats:
-        found |= dict(zip(("min", "max", "mean"), _statistics(model, info), strict=False))
+        found |= dict(zip(_STATISTICS, _statistics(model, info), strict=False))
     return found
 
 
-def _rows(model: Model, stats: bool) -> list[list[str]]:
-    rows = [["name", "dtype", "shape", "bytes", "offset", *(["min", "max", "mean"] if stats else [])]]
-    for name in model.names():
-        info = model.info(name)
-        row = [name, info.dtype.name, "[" + ", ".join(map(str, info.shape)) + "]"]
-        row += [f"{info.nbytes:,}"] if info.has_data else ["no data"]
-        row.append("-" if info.offset is None else str(info.offset))
-        if stats:
-            row += [f"{v:.6g}" for v in _statistics(model, info)] or ["-"] * 3
-        rows.append(row)
-    return rows
+def _row(tensor: dict[str, Any], statistics: Sequence[str]) -> list[str]:
+    nbytes = f"{tensor['bytes']:,}" if tensor["has_data"] else "no data"
+    offset = "-" if tensor["offset"] is None else str(tensor["offset"])
+    found = (f"{tensor[name]:.6g}" if name in tensor else "-" for name in statistics)
+    return [tensor["name"], tensor["dtype"], str(tensor["shape"]), nbytes, offset, *found]
 
 
 def _statistics(model: Model, info: TensorInfo) -> tuple[float, ...]:

@@ -26,6 +26,7 @@ from oic.model.file import ModelFile, check_no_overlap
 from oic.model.npy import Header, HeaderBytes, element_type, read_header
 
 _STORED, _DEFLATED = 0, 8
+_LOCAL = struct.Struct("<4s5H3I2H")
 _MAX_RATIO = 1032  # no deflate stream grows by more
 _ZIP_ERRORS = (zipfile.BadZipFile, NotImplementedError, OSError, ValueError, struct.error)
 
@@ -150,14 +151,12 @@ def _directory_bytes(file: ModelFile) -> int:
 def _member(file: ModelFile, info: zipfile.ZipInfo) -> _Member:
     """A member whose local header agrees with the directory and whose bytes are in the file."""
     at, field = info.header_offset, f"member {info.filename!r}"
-    local = file.read(at, 30, field)
-    name, extra = int.from_bytes(local[26:28], "little"), int.from_bytes(local[28:30], "little")
-    file.require(local[:4] == b"PK\3\4", field, at, "no local header is there")
-    compression = int.from_bytes(local[8:10], "little")
+    magic, _, flags, compression, *_, name, extra = _LOCAL.unpack(file.read(at, 30, field))
+    file.require(magic == b"PK\3\4", field, at, "no local header is there")
     file.require(compression == info.compress_type, field, at + 8, "the local header names another compression")
     names = [info.orig_filename.encode(code, "replace") for code in ("utf-8", "cp437")]
     file.require(file.read(at + 30, name, field) in names, field, at + 30, "the local header has another name")
-    file.require((info.flag_bits | local[6]) & 1 == 0, field, at + 6, "is encrypted")
+    file.require((info.flag_bits | flags) & 1 == 0, field, at + 6, "is encrypted")
     known = compression in (_STORED, _DEFLATED)
     file.require(known, field, at + 8, f"compression {compression}, but only 0 and 8 are read")
     start, deflated = at + 30 + name + extra, compression == _DEFLATED

@@ -15,6 +15,7 @@ Little-endian; every section and payload starts at a multiple of 8, padded with 
 Source: OpenInfer, "OINF Format" (docs), and the public tools' output for version 2.
 """
 
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -25,66 +26,59 @@ from oic.model.file import ModelFile, check_no_overlap
 from oic.model.oinf_values import NAME, TENSOR_TAGS, padded, read_quant, read_value
 from oic.model.tensors import Contents, Mapped, Metadata, TensorInfo, TensorSource
 
-_COUNTS = {"sizevars": 13, "metadata": 17, "tensors": 21}
-_OFFSETS = {"sizevars": 29, "metadata": 37, "tensors": 45, "data": 53}
+HEADER = struct.Struct("<5s6I5Q3x")
+TABLES = ("sizevars", "metadata", "tensors")
 _T = TypeVar("_T")
 
 
 def read(file: ModelFile) -> Contents:
     """The contents of an .oinf file; the whole file but the elements is checked here."""
-    return _OinfReader(file, _version(file), _sections(file)).contents()
-
-
-def _version(file: ModelFile) -> int:
-    if file.read(0, 5, "magic") != b"OINF\0":
+    magic, version, flags, *rest = HEADER.unpack(file.read(0, HEADER.size, "header"))
+    counts, reserved, offsets, size = rest[:3], rest[3], rest[4:8], rest[8]
+    if magic != b"OINF\0":
         raise file.bad("model-format", "magic", 0, "not 'OINF'")
-    version = file.unsigned(5, 4, "version")
     if version not in (1, 2):
         raise file.bad("model-format", "version", 5, f"{version}, but 1 and 2 are known")
-    for name, offset in (("flags", 9), ("reserved", 25)):
-        value = file.unsigned(offset, 4, name)
-        file.require(value == 0, name, offset, f"{value}, but it has to be 0")
-    return version
-
-
-def _sections(file: ModelFile) -> dict[str, int]:
-    """The offsets of the four sections and, as 'end', the size of the file."""
-    size = file.unsigned(61, 8, "file size")
+    for name, value, place in (("flags", flags, 9), ("reserved", reserved, 25)):
+        file.require(value == 0, name, place, f"{value}, but it has to be 0")
     if size != file.size:
         slug = "model-truncated" if size > file.size else "model-field"
         raise file.bad(slug, "file size", 61, f"{size}, but the file has {file.size} bytes")
-    found, least = {}, 72
-    for name, place in _OFFSETS.items():
-        what = f"offset of the {name} section"
-        offset = file.unsigned(place, 8, what)
+    least = HEADER.size
+    for i, (name, offset) in enumerate(zip((*TABLES, "data"), offsets)):
+        what, place = f"offset of the {name} section", 29 + 8 * i
         file.require(offset % 8 == 0, what, place, f"{offset} is not a multiple of 8")
         file.require(least <= offset <= size, what, place, f"{offset} is not in {least} to {size}")
-        found[name] = least = offset
-    return found | {"end": size}
+        least = offset
+    return _OinfReader(file, version, counts, offsets).contents()
 
 
 @dataclass(eq=False)
 class _OinfReader:
-    """Reads one section after the other; `at` is the byte it has come to."""
+    """Reads one table after the other; `at` is the byte it has come to.
+
+    counts    entries of each table
+    offsets   of the tables and of the data
+    """
 
     file: ModelFile
     version: int
-    sections: dict[str, int]
+    counts: list[int]
+    offsets: list[int]
     at: int = 0
-    end: int = 0  # of the section being read
+    end: int = 0  # of the table being read
     payloads: list[tuple[int, int, str]] = field(default_factory=list)
 
     def contents(self) -> Contents:
-        sizevars = self._table("sizevars", "metadata", self._sizevar)
-        metadata = self._table("metadata", "tensors", self._metadata)
-        entries = self._table("tensors", "data", self._tensor)
+        sizevars, metadata = self._table(0, self._sizevar), self._table(1, self._metadata)
+        entries = self._table(2, self._tensor)
         check_no_overlap(self.file, self.payloads)
         return Contents(entries, sizevars, metadata)
 
-    def _table(self, section: str, following: str, entry: Callable[[str], _T]) -> dict[str, _T]:
-        self.at, self.end = self.sections[section], self.sections[following]
+    def _table(self, number: int, entry: Callable[[str], _T]) -> dict[str, _T]:
+        section, (self.at, self.end) = TABLES[number], self.offsets[number : number + 2]
         found: dict[str, _T] = {}
-        for _ in range(self.file.unsigned(_COUNTS[section], 4, f"number of {section}")):
+        for _ in range(self.counts[number]):
             place = self.at
             name = self._name(f"name in the {section} section")
             if name in found:
@@ -134,7 +128,7 @@ class _OinfReader:
         field, place = f"offset of {what}", self.at + 8
         nbytes, offset = self._unsigned(8, what), self._unsigned(8, what)
         self.file.require(offset % 8 == 0, field, place, f"{offset} is not a multiple of 8")
-        self.file.require(offset >= self.sections["data"], field, place, f"{offset} lies before the data section")
+        self.file.require(offset >= self.offsets[-1], field, place, f"{offset} lies before the data section")
         self.file.need(offset, nbytes, what)
         self.payloads.append((offset, nbytes, what))
         return offset, nbytes

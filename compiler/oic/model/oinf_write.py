@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 from oic.diagnostics import fail
 from oic.model.model import Model
+from oic.model.oinf import HEADER
 from oic.model.oinf_values import NAME, TAGS, padded, quant_bytes, value_bytes, whole, written_text
 from oic.model.tensors import TensorInfo
 
@@ -40,10 +41,10 @@ def write_oinf(path: str | Path, model: Model, version: int = 2) -> None:
 def _write(stream: BinaryIO, model: Model, version: int) -> None:
     values = {key: value_bytes(key, value) for key, value in sorted(model.metadata.items())}
     # The sizes of the tables do not depend on the offsets in them: they are made for data at 0 first.
-    starts = [*accumulate(map(len, _Layout(model, values, version, 0).tables), initial=72)]
+    starts = [*accumulate(map(len, _Layout(model, values, version, 0).tables), initial=HEADER.size)]
     layout = _Layout(model, values, version, starts[-1])
     counts = (len(model.sizevars), len(values), len(model.names()))
-    stream.write(struct.pack("<5s6I5Q3x", b"OINF\0", version, 0, *counts, 0, *starts, layout.end))
+    stream.write(HEADER.pack(b"OINF\0", version, 0, *counts, 0, *starts, layout.end))
     for table in layout.tables:
         stream.write(table)
     for nbytes, content in layout.payloads:

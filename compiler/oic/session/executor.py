@@ -262,11 +262,11 @@ class Executor(ABC):
         """Run a step; the entry's outputs, in arrays of their own.  Raises StepError."""
 
     def _step_again(self, entry: str, inputs: dict[str, Any]) -> dict[str, Array] | None:
-        """A whole step, where inputs are like those of the step before in all that is checked; None where not."""
+        """A whole step, if its inputs have the types and shapes of those of the step before, else None."""
         return None
 
     def _go_on(self, entry: str, feed: Mapping[str, str], count: int, made: list[dict[str, Array]]) -> bool:
-        """So many more steps after the first, whose outputs are added; false, and none, where that is not known."""
+        """Take `count` more steps and add their outputs to `made`; False, with none taken, if no way is faster."""
         return False
 
     @abstractmethod

@@ -203,9 +203,9 @@ class CompiledExecutor(Executor):
         self, call: "_Call", moves: list[tuple[str, Array, Array]], single: list[tuple[str, memoryview, memoryview]],
         whole: list[tuple[str, Array, Array]], count: int, made: list[dict[str, Array]],
     ) -> None:  # fmt: skip
-        """So many steps, their outputs in one array each.
+        """Take `count` steps, whose outputs share one array for each name.
 
-        As little as can be lies between two: it takes the model's place in the processor's caches.
+        What is done between two steps is kept short: it displaces the model from the processor's caches.
         """
         function, given = call.function, call.given
         kept = [(name, np.empty((count, *room.shape), room.dtype), room) for name, room in call.rooms]
@@ -381,8 +381,8 @@ class _Call:
 class _Slot:
     """The memory of one output.
 
-    Where its size is known before the step, every step has an array of its own, which the caller
-    gets, unless it is small.  Otherwise the maximum is kept.  Of what is kept the caller gets a copy.
+    If its size is known before the step, each step computes it in a new array, which the caller gets (of a small one
+    a copy); otherwise in memory for the maximum, which is kept and copied from.
     """
 
     def __init__(self, output: EntryMember, known: bool) -> None:

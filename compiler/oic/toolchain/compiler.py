@@ -130,7 +130,7 @@ def _started(call: list[str]) -> subprocess.Popen[bytes]:
 
 @contextmanager
 def _endings_held() -> Iterator[None]:
-    """Signals that this program answers come at the end: what is being started is not known yet, and would go on."""
+    """Defer the signals that this program handles: a process that is just being started could not be ended."""
     if current_thread() is not main_thread():  # which alone is interrupted
         yield
         return

@@ -9,10 +9,9 @@ frame is moved to a multiple of its alignment (gcc adds too much or too little, 
 lies below the stack pointer in a function that calls nothing (the red zone); clang also leaves out the
 return address.  On other machines frames mostly start aligned; where one does not, what may be lost is added.
 
-A pointer to a function is called where work is divided, and where results of a product are handed on: it may be any
-whose address a function on the way has taken, or where none has, any function whose address is taken at all, because
-callers of the API give none; but not one that is on the way by its address itself.  Every call is counted as if the
-caller's frame stays.
+Work that is divided, and results of a product that are handed on, are calls by pointer.  The callee may be any function
+whose address a caller on the path has taken; if none has, any whose address is taken at all, since callers of the API
+give none; but never one that is on the path by its address.  A caller's frame is counted as staying during every call.
 """
 
 import re
