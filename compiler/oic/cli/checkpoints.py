@@ -1,5 +1,6 @@
 """The commands that begin with a checkpoint: `oic import`, `oic generate` and `oic verify`."""
 
+import json
 import sys
 from typing import Any, TextIO
 
@@ -8,17 +9,44 @@ import click
 from oic.cli import options as common
 from oic.cli.text import say
 
-context_option = click.option(
-    "--context", type=click.IntRange(1), metavar="N", help="tokens that the cache has room for"
-)
 machine_option = click.option(
     "--target", metavar="[host|portable]", default="host", show_default=True, help="this machine, or any of its kind"
 )
 
 
+def setting(text: str) -> tuple[str, object]:
+    """`KEY=VALUE` of an option; the value is JSON, and anything else is a text."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise click.BadParameter(f"'{text}' is not KEY=VALUE")
+    try:
+        return key.strip(), json.loads(value)
+    except (ValueError, RecursionError):
+        return key.strip(), value
+
+
+def token_ids(text: str) -> list[int]:
+    """`5,17,3` of an option."""
+    try:
+        return [int(part) for part in text.replace(",", " ").split()]
+    except ValueError:
+        raise click.BadParameter(f"'{text}' is not a list of token ids: 5,17,3") from None
+
+
+def checkpoint_command(command: common.Command) -> common.Command:
+    """SOURCE and options of every command that begins with a checkpoint, and the handling of refusals."""
+    options = common.together(
+        click.argument("source", type=common.PATH),
+        click.option("--config", metavar="FILE", help="configuration (default: config.json beside the weights)"),
+        common.pairs_option("--set", "settings", setting, "KEY=VALUE", "a key of the configuration; null switches off"),
+        click.option("--context", type=click.IntRange(1), metavar="N", help="tokens that the cache has room for"),
+    )
+    return common.guarded(options(command))
+
+
 def ids_option(text: str) -> common.Option:
     """`--ids 5,17,3`, any number of times."""
-    return click.option("--ids", type=common.token_ids, metavar="ID,ID,…", multiple=True, help=text)
+    return click.option("--ids", type=token_ids, metavar="ID,ID,…", multiple=True, help=text)
 
 
 def drawn_options(count: int) -> common.Option:
@@ -31,14 +59,12 @@ def drawn_options(count: int) -> common.Option:
 
 
 @click.command("import")
-@common.checkpoint_command
+@checkpoint_command
 @click.option("-o", "--output", metavar="FOLDER", required=True, help="folder to write to")
-@context_option
 @common.number_option("--prefill", "prefill", 1, 128, "tokens that one step takes at most")
 @click.option("--batch", type=click.IntRange(1), metavar="N", help="sequences at once, each at a position of its own")
 @common.choice_option("--cache", ("f32", "f16", "bf16", "q8"), "f32", "what keys and values of a decoder are stored in")
 @click.option("--name", metavar="NAME", help="of the graph (default: the family's)")
-@common.guarded
 def import_(as_json: bool, source: str, output: str, **options: Any) -> None:
     """Turn a checkpoint into a graph.
 
@@ -52,7 +78,7 @@ def import_(as_json: bool, source: str, output: str, **options: Any) -> None:
 
 
 @click.command()
-@common.checkpoint_command
+@checkpoint_command
 @click.option("--text", "texts", metavar="TEXT", multiple=True, help="go on with this text; several: a batch")
 @ids_option("go on with these token ids; likewise")
 @common.number_option("--threads", "threads", 1, 1, "that a batch runs on", most=64)
@@ -63,10 +89,8 @@ def import_(as_json: bool, source: str, output: str, **options: Any) -> None:
 @click.option("--seed", type=int, default=0, show_default=True, help="of the numbers drawn")
 @click.option("--stop", "stop_texts", metavar="TEXT", multiple=True, help="end after this text")
 @click.option("--stop-id", "stop_ids", type=int, metavar="ID", multiple=True, help="end after this id")
-@context_option
 @common.weights_option
 @machine_option
-@common.guarded
 def generate(
     as_json: bool, texts: tuple[str, ...], ids: tuple[list[int], ...], threads: int, count: int,
     temperature: float, top_k: int, top_p: float, seed: int, stop_texts: tuple[str, ...], stop_ids: tuple[int, ...],
@@ -93,7 +117,7 @@ def generate(
 
 
 @click.command()
-@common.checkpoint_command
+@checkpoint_command
 @click.option("--against", metavar="WHAT", required=True, help="transformers, or a file of references: FILE.npz")
 @click.option("--text", "texts", metavar="TEXT", multiple=True, help="a prompt")
 @click.option("--texts", "file", type=click.File(encoding="utf-8"), metavar="FILE", help="prompts, one a line")
@@ -101,10 +125,8 @@ def generate(
 @drawn_options(16)
 @click.option("--within", type=float, default=1e-4, show_default=True, help="largest difference of logits that passes")
 @click.option("--save", metavar="FILE", help="keep what the original says: an .npz for --against")
-@context_option
 @common.weights_option
 @machine_option
-@common.guarded
 def verify(
     as_json: bool, against: str, texts: tuple[str, ...], file: TextIO | None, ids: tuple[list[int], ...],
     count: int, random: int, seed: int, within: float, save: str | None, **checkpoint: Any,
@@ -130,15 +152,13 @@ def verify(
 
 
 @click.command()
-@common.checkpoint_command
+@checkpoint_command
 @click.option("--weights", metavar="RULES", default="q8", show_default=True, help="as of oic build")
 @click.option("--report", "reported", is_flag=True, help="compare what the model writes with f32")
 @ids_option("a prompt of the report")
 @click.option("--text", "texts", metavar="TEXT", multiple=True, help="likewise")
 @drawn_options(32)
-@context_option
 @machine_option
-@common.guarded
 def quantize(
     as_json: bool, weights: str, reported: bool, ids: tuple[list[int], ...], texts: tuple[str, ...],
     random: int, seed: int, count: int, **checkpoint: Any,

@@ -1,7 +1,6 @@
 """What commands share: options, the handling of refusals, and loading a graph."""
 
 import io
-import json
 import os
 import sys
 from collections.abc import Callable
@@ -45,17 +44,6 @@ def byte_count(text: str) -> int:
     return found
 
 
-def setting(text: str) -> tuple[str, object]:
-    """`KEY=VALUE` of an option; the value is JSON, and anything else is a text."""
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip():
-        raise click.BadParameter(f"'{text}' is not KEY=VALUE")
-    try:
-        return key.strip(), json.loads(value)
-    except (ValueError, RecursionError):
-        return key.strip(), value
-
-
 def given(text: str) -> tuple[str, str]:
     """`NAME=FILE.npy` or `NAME=[1, 2, 3]` of an option."""
     name, equals, value = text.partition("=")
@@ -97,14 +85,6 @@ def graph_command(command: Command) -> Command:
         click.option("--fetch", metavar="NAMES", help="outputs wanted, separated by commas"),
     )
     return guarded(options(command))
-
-
-checkpoint_command = together(
-    click.argument("source", type=PATH),
-    click.option("--config", metavar="FILE", help="configuration (default: config.json beside the weights)"),
-    pairs_option("--set", "settings", setting, "KEY=VALUE", "a key of the configuration; null switches off"),
-)
-"""SOURCE, `--config FILE` and `--set KEY=VALUE`."""
 
 
 def inputs_option(help_text: str) -> Option:
@@ -243,11 +223,3 @@ def load(
         more |= {"target": target_named(target, numerics, dispatch), "computer": in_c}
     settings = Settings(sizes, capacity, wanted, reuse=not no_reuse, **more)
     return compile_graph(parse_file(graph), Model.open(model) if model else None, settings)
-
-
-def token_ids(text: str) -> list[int]:
-    """`5,17,3` of an option."""
-    try:
-        return [int(part) for part in text.replace(",", " ").split()]
-    except ValueError:
-        raise click.BadParameter(f"'{text}' is not a list of token ids: 5,17,3") from None
