@@ -132,7 +132,7 @@ def test_calls_of_a_generator(tmp_path: Path) -> None:
             (lambda: generator.batch([ids], stop_ids=3), "stop_ids is a list of token ids, not 3 (int)"),
             (lambda: generator.batch([ids], stop_texts=[3]), "a name in stop_texts is a str, not 3 (int)"),
             (lambda: list(generator.stream("abc")), "ids is a list of token ids, not 'abc' (str)"),
-            (lambda: list(generator.stream(ids, executor=3)), "executor is an oic.Executor or None, not 3 (int)"),
+            (lambda: list(generator.stream(ids, session=3)), "session is what session() gives, or None, not 3 (int)"),
         ):
             require_refusal(call, message)
         with pytest.raises(oic.OicError, match="2 stops for 1 prompts"):

@@ -22,6 +22,8 @@ EXCEPT = {
     "always_accept": "of a lark.PostLex, which lark reads",
     "forward": "of a torch.nn.Module, which torch calls",
     "handle_*": "of an HTMLParser, which it calls",
+    "intercepted_binops": "of an environment of Jinja, which it reads",
+    "tags": "of an extension of Jinja, which it reads",
     "pre_tokenizer": "of a tokenizers.Tokenizer, which it reads",
     "pytest*": "read by pytest",
     "n_head": "of the shape of a model, which its graph says for itself",

@@ -11,6 +11,7 @@ import pytest
 import oic
 from importers.checkpoints import checkpoint
 from oic.generation.feeding import DecoderFeed
+from oic.generation.text_session import TextSession
 from oic.importers import import_checkpoint
 
 pytestmark = pytest.mark.xdist_group("batch-importers")
@@ -152,12 +153,11 @@ def test_every_family_goes_on_row_by_row(family: str, tmp_path: Path) -> None:
 def test_a_prompt_generates_as_alone(pair: Any) -> None:
     texts = []
     for session in pair:
-        feed = DecoderFeed(session.interface, {}, "gpt2")
-        feed.start(session, [5, 2, 9])
-        logits, text = feed.last(session, [5, 2, 9]), []
+        feed, reading = DecoderFeed(session.interface, {}, "gpt2"), TextSession(session)
+        logits, text = feed.last(reading, feed.start(reading, [5, 2, 9])), []
         while logits is not None:
             text.append(int(logits.argmax()))
-            logits = feed.next(session, text[-1])
+            logits = feed.next(reading, text[-1])
         texts.append(text)
     assert texts[0] == texts[1] and len(texts[0]) == ROOM - 2
 

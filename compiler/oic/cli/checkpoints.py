@@ -2,6 +2,7 @@
 
 import json
 import sys
+from itertools import chain
 from typing import Any, TextIO
 
 import click
@@ -81,8 +82,11 @@ def import_(as_json: bool, source: str, output: str, **options: Any) -> None:
 @checkpoint_command
 @click.option("--text", "texts", metavar="TEXT", multiple=True, help="go on with this text; several: a batch")
 @ids_option("go on with these token ids; likewise")
+@click.option("--chat", "turns", metavar="TEXT", multiple=True, help="answer this; several: turns; -: lines of stdin")
+@click.option("--system", metavar="TEXT", help="what a chat begins with")
+@common.pairs_option("--template", "template", setting, "KEY=VALUE", "what the template of a chat asks for")
 @common.number_option("--threads", "threads", 1, 1, "that a batch runs on", most=64)
-@common.number_option("-n", "count", 1, 32, "new tokens")
+@click.option("-n", "count", type=click.IntRange(1), metavar="N", help="new tokens (default: 32; 512 of an answer)")
 @click.option("--temperature", type=float, default=0.0, show_default=True, help="0: always the most likely token")
 @click.option("--top-k", type=int, metavar="K", default=0, help="only the K most likely tokens")
 @click.option("--top-p", type=float, metavar="P", default=1.0, help="only the most likely tokens that reach P together")
@@ -92,24 +96,31 @@ def import_(as_json: bool, source: str, output: str, **options: Any) -> None:
 @common.weights_option
 @machine_option
 def generate(
-    as_json: bool, texts: tuple[str, ...], ids: tuple[list[int], ...], threads: int, count: int,
+    as_json: bool, texts: tuple[str, ...], ids: tuple[list[int], ...], turns: tuple[str, ...], system: str | None,
+    template: dict[str, Any], threads: int, count: int | None,
     temperature: float, top_k: int, top_p: float, seed: int, stop_texts: tuple[str, ...], stop_ids: tuple[int, ...],
     **checkpoint: Any,
 ) -> None:  # fmt: skip
-    """Go on with a text or token ids.
+    """Go on with a text or token ids, or answer in a chat.
 
     SOURCE is a checkpoint, or a folder that 'oic import' wrote.  Each prompt of a batch has a session of its own over
     the same weights; prompt i draws from a seed that is i more.
     """
-    from oic.cli.models import generated, generated_batch
+    from oic.cli.models import chatted, generated, generated_batch, typed
     from oic.generation import Generator, Sampling
 
-    if bool(texts) == bool(ids):
-        raise click.UsageError("give either --text or --ids")
+    if sum(map(bool, (texts, ids, turns))) != 1:
+        raise click.UsageError("give either --text, --ids or --chat")
+    if (system is not None or template) and not turns:
+        raise click.UsageError("--system and --template go with --chat")
     sampling = Sampling(temperature, top_k, top_p, seed)
     stops: Any = {"stop_ids": stop_ids or None, "stop_texts": stop_texts}
     with Generator(**checkpoint) as generator:
-        prompts = [*map(generator.encode, texts), *ids]
+        if turns:
+            said = chain.from_iterable(typed(sys.stdin) if turn == "-" else [turn] for turn in turns)
+            chatted(generator, said, system, template, count or 512, sampling, stops, as_json)
+            return
+        prompts, count = [*map(generator.encode, texts), *ids], count or 32
         if len(prompts) == 1:
             generated(generator, prompts[0], count, sampling, stops, as_json)
         else:

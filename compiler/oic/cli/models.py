@@ -2,12 +2,14 @@
 
 import sys
 import time
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TextIO
 
 from oic.cli.text import json_text, say
 from oic.diagnostics import count_of, visible
 from oic.generation import Generator, Sampling, Token
 from oic.generation.generator import Stop
+from oic.generation.text_session import TextSession
 from oic.importers import Imported
 from oic.importers.folder import WIDENED
 from oic.verification import Report
@@ -38,27 +40,63 @@ def imported(made: Imported, as_json: bool) -> str:
 
 
 def generated(
-    generator: Generator, ids: list[int], count: int, sampling: Sampling, stops: dict[str, Any], as_json: bool
-) -> None:
-    """Print tokens as they come: their text, or ids where there is no tokenizer; or all as JSON."""
+    generator: Generator, ids: list[int], count: int, sampling: Sampling, stops: dict[str, Any], as_json: bool,
+    session: TextSession | None = None,
+) -> str:  # fmt: skip
+    """Print tokens as they come: their text, or ids where there is no tokenizer; or all as JSON.  Their text.
+
+    session   of a chat, which goes on with what it has read; of JSON it has a line a turn
+    """
     readable = generator.reads()
     stop, found = Stop(), list[Token]()
+    known = 0 if session is None else session.known(ids)
     start = time.perf_counter()
-    for token in generator.stream(ids, count, sampling, stop=stop, **stops):
+    for token in generator.stream(ids, count, sampling, stop=stop, session=session, **stops):
         found.append(token)
         if not as_json:
             sys.stdout.write(visible(token.text) if readable else f"{token.id} ")
             sys.stdout.flush()
     seconds = time.perf_counter() - start
     if as_json:
-        say(json_text(_row_json(ids, found, stop, readable)))
-        return
-    say("")
-    first, rest = (found[0].seconds if found else 0.0), sum(t.seconds for t in found[1:])
-    speed = f", then {(len(found) - 1) / rest:,.0f} tokens/s" if rest > 0 else ""
-    said = {"count": "", "stop": "; it ended", "context": "; the context is full"}[stop.reason]
-    tokens = f"{len(ids)} + {len(found)} tokens in {seconds:.2f} s"
-    sys.stderr.write(f"{tokens}: the first after {first:.3f} s{speed}{said}\n")
+        row = _row_json(ids, found, stop, readable)
+        say(json_text(row) if session is None else json_text({**row, "known": known}, None))
+        sys.stdout.flush()
+    else:
+        say("")
+        first, rest = (found[0].seconds if found else 0.0), sum(t.seconds for t in found[1:])
+        speed = f", then {(len(found) - 1) / rest:,.0f} tokens/s" if rest > 0 else ""
+        said = {"count": "", "stop": "; it ended", "context": "; the context is full"}[stop.reason]
+        read = f"{len(ids)} tokens, {known} read before," if known else f"{len(ids)}"
+        tokens = f"{read} + {len(found)} tokens in {seconds:.2f} s"
+        sys.stderr.write(f"{tokens}: the first after {first:.3f} s{speed}{said}\n")
+    return "".join(token.text for token in found)
+
+
+def chatted(
+    generator: Generator, turns: Iterable[str], system: str | None, settings: dict[str, Any], count: int,
+    sampling: Sampling, stops: dict[str, Any], as_json: bool,
+) -> None:  # fmt: skip
+    """Print the answer to each turn of one chat, whose session goes on."""
+    stops = stops | {"stop_ids": stops["stop_ids"] or generator.ends}
+    messages = [] if system is None else [{"role": "system", "content": system}]
+    with generator.session() as session:
+        for turn in turns:
+            messages.append({"role": "user", "content": turn})
+            ids = generator.prompt(messages, settings)
+            answer = generated(generator, ids, count, sampling, stops, as_json, session)
+            messages.append({"role": "assistant", "content": answer})
+
+
+def typed(stream: TextIO | None) -> Iterator[str]:
+    """The lines of a stream that say something; of one that is closed there are none.  A terminal is asked for each."""
+    while stream is not None:
+        if stream.isatty():
+            sys.stderr.write("> ")
+            sys.stderr.flush()
+        if not (line := stream.readline()):
+            return
+        if line.strip():
+            yield line.rstrip("\r\n")
 
 
 def generated_batch(

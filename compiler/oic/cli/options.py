@@ -173,6 +173,9 @@ def refused(error: Exception, as_json: bool) -> int:
                 as_json = False
             what = f"{error.filename or 'standard output'}: {error.strerror or error}"
             report([Diagnostic("system", what)], as_json)
+        case UnicodeDecodeError():  # of standard input, or a file of texts
+            what = f"byte {error.start} of a text that was read, {error.object[error.start]:#04x}, is no UTF-8"
+            report([Diagnostic("system", what, hint="texts are read as UTF-8")], as_json)
         case _:
             raise error
     return USER

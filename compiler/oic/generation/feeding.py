@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oic.diagnostics import OicError, StepError, fail
-from oic.session.executor import Executor
+from oic.generation.text_session import TextSession
 from oic.session.interface import Entry, Interface
 
 FULL, INDEX = "OIC_ERR_CACHE_FULL", "OIC_ERR_INDEX"
@@ -53,12 +53,11 @@ class DecoderFeed:
         self._fast = "prefill" in face.entries
         self.prefill = min(entry.maxima.values(), default=1)
 
-    def start(self, session: Executor, ids: Sequence[int]) -> list[int]:
-        """Put the session at its start for a prompt; what is fed to it first.  Raises OicError."""
-        session.reset()
-        return checked(ids)
+    def start(self, session: TextSession, ids: Sequence[int]) -> list[int]:
+        """Make the session ready for a prompt; what is fed to it first.  Raises OicError."""
+        return session.share(checked(ids))
 
-    def rows(self, session: Executor, fed: Sequence[int], given: int) -> Iterator[NDArray[np.float32]]:
+    def rows(self, session: TextSession, fed: Sequence[int], given: int) -> Iterator[NDArray[np.float32]]:
         """Logits [n, vocab] of the next tokens: the first `given` are fed at once, the others one by one.
 
         Raises OicError for more than there is room for.
@@ -67,14 +66,14 @@ class DecoderFeed:
         for part in np.split(np.asarray(fed, np.int32), starts[1:]):
             yield self._step(session, "entry", "logits", part, len(fed))
 
-    def last(self, session: Executor, fed: Sequence[int]) -> NDArray[np.float32]:
+    def last(self, session: TextSession, fed: Sequence[int]) -> NDArray[np.float32]:
         """Logits [vocab] after tokens, fed in parts of at most `prefill`.  Raises OicError likewise."""
         entry, output = ("prefill", "last_logits") if self._fast else ("entry", "logits")
         whole = np.asarray(fed, np.int32)
         parts = np.split(whole, range(self.prefill, len(whole), self.prefill))
         return [self._step(session, entry, output, part, len(whole)) for part in parts][-1][-1]
 
-    def next(self, session: Executor, token: int) -> NDArray[np.float32] | None:
+    def next(self, session: TextSession, token: int) -> NDArray[np.float32] | None:
         """Logits [vocab] after one more token; None where there is no room for it."""
         try:
             return self._logits(session, "entry", "logits", [token])[-1]
@@ -84,7 +83,7 @@ class DecoderFeed:
             return None
 
     def _step(
-        self, session: Executor, entry: str, output: str, part: Sequence[int] | NDArray[np.int32], whole: int
+        self, session: TextSession, entry: str, output: str, part: Sequence[int] | NDArray[np.int32], whole: int
     ) -> NDArray[np.float32]:
         try:
             return self._logits(session, entry, output, part)
@@ -94,15 +93,15 @@ class DecoderFeed:
             raise _unknown(error) if error.status == INDEX else error from None
 
     def _logits(
-        self, session: Executor, entry: str, output: str, ids: Sequence[int] | NDArray[np.int32]
+        self, session: TextSession, entry: str, output: str, ids: Sequence[int] | NDArray[np.int32]
     ) -> NDArray[np.float32]:
         """The logits [n, vocab] of a step."""
         row = np.asarray(ids, np.int32).reshape(self._shape)
         if not self._batch:
-            return _rows(session.step(entry, tokens=row)[output])
+            return _rows(session.step(entry, row.ravel().tolist(), tokens=row)[output])
         tokens, lengths = np.zeros((self._batch, row.size), np.int32), np.zeros(self._batch, np.int32)
         tokens[0], lengths[0] = row, row.size
-        return _rows(session.step(entry, tokens=tokens, lengths=lengths)[output][0])
+        return _rows(session.step(entry, row.ravel().tolist(), tokens=tokens, lengths=lengths)[output][0])
 
 
 class EncoderDecoderFeed(DecoderFeed):
@@ -126,7 +125,7 @@ class EncoderDecoderFeed(DecoderFeed):
         self._begin = next((_token(settings, key, vocab) for key in starts), None)
         self.forced = [_token(settings, key, vocab) for key in [FORCED] if token_ids(settings, key)]
 
-    def start(self, session: Executor, ids: Sequence[int]) -> list[int]:
+    def start(self, session: TextSession, ids: Sequence[int]) -> list[int]:
         if self._begin is None:
             message = "the configuration does not say which token an output starts with"
             raise fail("import-config", message, hint=f"--set {STARTS[0]}=…")
@@ -137,7 +136,7 @@ class EncoderDecoderFeed(DecoderFeed):
         session.reset()
         more = {LENGTHS: np.array([len(given)], np.int32)} if self._measured else {}
         try:
-            session.step(ENCODE, **{self._name: np.array(given, np.int32).reshape(self._source)}, **more)
+            session.step(ENCODE, [], **{self._name: np.array(given, np.int32).reshape(self._source)}, **more)
         except StepError as error:
             raise _unknown(error) if error.status == INDEX else error from None
         return [self._begin]

@@ -16,15 +16,17 @@ from oic import arguments
 from oic.api import Synthesizer
 from oic.check.source import parse_file
 from oic.diagnostics import OicError, fail
+from oic.generation.chat import JINJA, ChatTemplate, template_of
 from oic.generation.detokenizer import Detokenizer
 from oic.generation.feeding import kind_of, token_ids, too_long
+from oic.generation.gguf_vocabulary import Packaged, Scored
 from oic.generation.sampling import Sampling, log_probability
+from oic.generation.text_session import TextSession
 from oic.generation.tokenizer import Tokenizer, described, no_tokenizer, tokenizer_of
 from oic.importers import import_checkpoint
 from oic.importers.folder import GRAPH, MODEL
 from oic.importers.transformer import POSITIONS
 from oic.model import Model, hf
-from oic.session.executor import Executor
 
 GENERATION = "generation_config.json"
 """What a checkpoint says of generation beside its configuration, and before it."""
@@ -90,6 +92,7 @@ class Generator:
     weights: str = ""
     _scratch: Any = field(default=None, repr=False)
     _tokenizer: Tokenizer | None = field(default=None, repr=False)
+    _template: ChatTemplate | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self.source = Path(arguments.path("source", self.source))
@@ -171,35 +174,74 @@ class Generator:
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text; `OicError` `tokenizer` where there is none for it."""
-        return self.tokenizer().encode(text)
+        return self.tokenizer().encode(_unicode(text))
+
+    def template(self) -> ChatTemplate:
+        """How messages become a text, as the checkpoint says; `OicError` `chat-template` where it does not."""
+        if self._template is None:
+            self._template = template_of(self._homes, self._told)
+        if self._template is None:
+            hint = f"put {JINJA} there, or give texts like those that the model was trained on"
+            raise fail("chat-template", f"there is no chat template in '{self.source}'", hint=hint)
+        return self._template
+
+    def prompt(self, messages: Sequence[Mapping[str, Any]], settings: Mapping[str, Any] | None = None) -> list[int]:
+        """The ids of messages of a chat, up to where the answer begins, as `apply_chat_template` of transformers.
+
+        messages  {"role": "user", "content": "…"}, and so on
+        settings  what the template asks for besides: {"enable_thinking": False}
+        Raises OicError `chat-template`, `tokenizer`.
+        """
+        given = arguments.sequence("messages", messages, "messages")
+        rows = [arguments.mapping(f"messages[{i}]", message) for i, message in enumerate(given)]
+        return self._marked(self.template().render(rows, arguments.mapping("settings", settings)))
+
+    @property
+    def ends(self) -> list[int]:
+        """Ids that end an answer: those of the configuration, and the token that ends what the tokenizer reads."""
+        own = self._marked(self.template().tokens.get("eos_token", ""))
+        return self.stops if len(own) != 1 else [*{*self.stops, *own}]
+
+    def _marked(self, text: str) -> list[int]:
+        tokenizer = self.tokenizer()
+        if not isinstance(tokenizer, Packaged | Scored):
+            message = f"the tokenizer of '{self.source}' knows no special tokens, of which templates are made"
+            raise fail("chat-template", message)
+        return tokenizer.marked(_unicode(text))
+
+    def session(self) -> TextSession:
+        """A session that has read nothing, for `stream`: it goes on with what it was given before."""
+        return TextSession(self._built.make_executor())
 
     def stream(
         self, ids: Sequence[int], count: int = 32, sampling: Sampling | None = None, *,
         stop_ids: Sequence[int] | None = None, stop_texts: Sequence[str] = (), stop: Stop | None = None,
-        executor: Executor | None = None,
+        session: TextSession | None = None,
     ) -> Iterator[Token]:  # fmt: skip
         """New tokens after a prompt, of an encoder–decoder the output for a source, as they come.
 
         stop_ids    ids that end the text, given like others; None: those of the configuration
         stop_texts  texts that end it once they are there; they need a tokenizer
         stop        is told why it ended
-        executor    the session that is used, from its start; None: one of its own
+        session     of `session()`: what it has read of the prompt is not computed again; None: one of its own
         A cache that is full ends the text, with nothing overwritten.  Raises OicError for a prompt of no tokens, of
         ids that the model does not have, or of more than the cache holds.
         """
         ids, count = arguments.sequence("ids", ids, "token ids"), arguments.integer("count", count)
         arguments.require("sampling", sampling, Sampling | None, "an oic.Sampling or None")
         arguments.require("stop", stop, Stop | None, "a Stop or None")
-        arguments.require("executor", executor, Executor | None, "an oic.Executor or None")
+        arguments.require("session", session, TextSession | None, "what session() gives, or None")
+        if session is not None and session.executor.interface is not self._first.interface:
+            raise fail("generate-prompt", "the session is of another generator", hint="session() of this one gives one")
         texts = (stop_texts,) if isinstance(stop_texts, str) else arguments.names("stop_texts", stop_texts) or ()
         if "" in texts:
             raise fail("generate-prompt", "a text that ends the output cannot be empty")
         ends = frozenset(self.stops if stop_ids is None else arguments.sequence("stop_ids", stop_ids, "token ids"))
-        with self._built.make_executor() if executor is None else nullcontext(executor) as session:
-            yield from self._tokens(session, ids, count, sampling or Sampling(), ends, texts, stop or Stop())
+        with self.session() if session is None else nullcontext(session) as used:
+            yield from self._tokens(used, ids, count, sampling or Sampling(), ends, texts, stop or Stop())
 
     def _tokens(
-        self, session: Executor, ids: Sequence[int], count: int, sampling: Sampling, ends: frozenset[int],
+        self, session: TextSession, ids: Sequence[int], count: int, sampling: Sampling, ends: frozenset[int],
         texts: Sequence[str], stop: Stop,
     ) -> Iterator[Token]:  # fmt: skip
         """As `stream`."""
@@ -209,7 +251,7 @@ class Generator:
         given = self._kind.start(session, ids)
         logits = self._kind.last(session, given)
         tokenizer = self.tokenizer() if texts or self.reads() else None
-        reader = Detokenizer(tokenizer, () if self._kind.encodes else given) if tokenizer else None
+        reader = Detokenizer(tokenizer, () if self._kind.encodes else ids) if tokenizer else None
         draw, text = np.random.default_rng(sampling.seed), ""
         for number in range(count):
             forced = self._kind.forced[number : number + 1]
@@ -271,7 +313,7 @@ class Generator:
             raise fail("generate-prompt", f"'{self.source}' is a decoder: nothing reads a source")
         if source is None and self._kind.encodes:
             raise fail("generate-prompt", f"'{self.source}' is an encoder–decoder: there is no source that it reads")
-        with self._built.make_executor() as session:
+        with self.session() as session:
             self._kind.start(session, fed if source is None else source)
             return np.concatenate(list(self._kind.rows(session, fed, given)))
 
@@ -317,6 +359,16 @@ def generate(
         ids = generator.encode(prompt) if isinstance(prompt, str) else arguments.sequence("prompt", prompt, "token ids")
         sampling = Sampling(temperature, top_k, top_p, seed)
         yield from generator.stream(ids, count, sampling, stop_ids=stop_ids, stop_texts=stop_texts)
+
+
+def _unicode(text: str) -> str:
+    """The text; `OicError` `tokenizer` where it has halves of characters, as bytes become that are no UTF-8."""
+    try:
+        arguments.text("text", text).encode()
+    except UnicodeEncodeError as error:
+        message = f"{text[error.start]!r}, character {error.start} of the text, is none of Unicode"
+        raise fail("tokenizer", message, hint="texts are read as UTF-8") from None
+    return text
 
 
 def _generation(homes: Sequence[Path]) -> dict[str, Any]:

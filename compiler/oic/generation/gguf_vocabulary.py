@@ -119,6 +119,10 @@ class Packaged:
         ids = self._tokenizer.encode(text, add_special_tokens=self._known).ids
         return [*self._first, *ids, *self._last]
 
+    def marked(self, text: str) -> list[int]:
+        """The ids of a text that names all its special tokens."""
+        return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
     def decode(self, ids: list[int]) -> str:
         """The text of ids; those of control tokens are left out."""
         return str(self._tokenizer.decode(ids))
@@ -130,19 +134,35 @@ class Scored:
     def __init__(self, tokens: list[str], scores: list[float], types: list[float], settings: Mapping[str, Any]) -> None:
         self._tokens, self._scores, self._types = tokens, scores, types
         self._ids = {token: i for i, token in reversed(list(enumerate(tokens)))}
-        own = sorted((t for t, kind in zip(tokens, types) if kind == USER and t), key=len, reverse=True)
-        self._own = re.compile("|".join(map(re.escape, own))) if own else None
+        self._own, self._named = self._pattern(USER), self._pattern(USER, CONTROL)
         self._first, self._last = _ends(settings, True)
         self._unknown = next((i for i, kind in enumerate(types) if kind == UNKNOWN), 0)
         self._prefix = settings.get(PREFIX + "add_space_prefix", True) is not False
 
     def encode(self, text: str) -> list[int]:
         found, at = list(self._first), 0
-        text = (" " + text if text and self._prefix else text).replace(" ", SPACE)
-        for own in self._own.finditer(text) if self._own else ():
+        text = self._spaced(text)
+        for own in self._own.finditer(text):
             found += [*self._merged(text[at : own.start()]), self._ids[own[0]]]
             at = own.end()
         return found + self._merged(text[at:]) + self._last
+
+    def marked(self, text: str) -> list[int]:
+        """The ids of a text that names all its special tokens; what is between two of them is a text of its own."""
+        found, at = list[int](), 0
+        for token in self._named.finditer(text):
+            found += [*self._merged(self._spaced(text[at : token.start()])), self._ids[token[0]]]
+            at = token.end()
+        return found + self._merged(self._spaced(text[at:]))
+
+    def _pattern(self, *kinds: int) -> re.Pattern[str]:
+        """What matches tokens of these types in a text, the longest first."""
+        own = sorted((t for t, kind in zip(self._tokens, self._types) if kind in kinds and t), key=len, reverse=True)
+        return re.compile("|".join(map(re.escape, own)) or "(?!)")
+
+    def _spaced(self, text: str) -> str:
+        """A text with its spaces as pieces have them."""
+        return (" " + text if text and self._prefix else text).replace(" ", SPACE)
 
     def _merged(self, text: str) -> list[int]:
         """The ids of a text."""
