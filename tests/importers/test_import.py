@@ -235,7 +235,7 @@ REFUSED = {
     "a factor for all": (_longrope(short_factor=2.0), "import-unsupported", "'rope_scaling.short_factor' is 2.0"),
     "no context of short texts": (
         _longrope(model_type="phi3", original_max_position_embeddings=None), "import-config",
-        "config.json has no 'original_max_position_embeddings'",
+        "config.json has no 'original_max_position_embeddings' --set original_max_position_embeddings=…",
     ),
     "a context of one token": (_longrope(original_max_position_embeddings=1), "import-unsupported", "above 1"),
     "a stretched base of two elements": (
@@ -305,6 +305,20 @@ def test_biases_of_results_alone(tmp_path: Path) -> None:
     """The key of a part comes before that of the whole."""
     said = {"attention_bias": False, "attention_out_bias": True, "more": tuple(f"model.layers.{i}.self_attn.o_proj.bias" for i in range(2))}
     import_checkpoint(checkpoint(tmp_path / "in", **said), tmp_path / "out")
+
+
+def test_the_context_trained_on_is_that_of_its_table(tmp_path: Path) -> None:
+    """One beside a table of all layers comes first; of tables of kinds of layers each has its own, as in transformers."""
+
+    def frequencies(name: str, by_kind: bool, **config: Any) -> np.ndarray:
+        yarn = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}
+        folder = checkpoint(tmp_path / name, rope_parameters={"full_attention": yarn} if by_kind else yarn, **config)
+        return np.load(import_checkpoint(folder, tmp_path / f"{name}-out").folder / "extra.npz")["rope_frequencies"]
+
+    plain = frequencies("plain", False)
+    assert (frequencies("kinds", True) == plain).all()
+    assert (frequencies("kinds-and-one", True, original_max_position_embeddings=4000) == plain).all()
+    assert not (frequencies("one", False, original_max_position_embeddings=4000) == plain).all()
 
 
 def test_frequencies_that_depend_on_the_length_of_a_text(tmp_path: Path) -> None:

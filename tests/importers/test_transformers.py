@@ -88,6 +88,9 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "smollm3-odd": ("SmolLM3", {"no_rope_layers": [0, 1, 1, 0]}),
     "olmo2": ("Olmo2", {}),
     "olmo3": ("Olmo3", {"sliding_window": 5, "rope_parameters": {"full_attention": YARN, "sliding_attention": PLAIN}}),
+    "olmo3-two-contexts": ("Olmo3", {  # the one outside is of a table for all layers
+        "original_max_position_embeddings": 60, "rope_parameters": {"full_attention": YARN, "sliding_attention": PLAIN},
+    }),
     "starcoder2": ("Starcoder2", {"sliding_window": 6}),
     "arcee": ("Arcee", {}),
     "ernie4_5": ("Ernie4_5", {"head_dim": 16, "use_bias": True}),

@@ -143,7 +143,7 @@ class Checkpoint:
         """Refuse a value that is not what is wanted."""
         key = next(filter(self.has, keys), keys[0])
         if not holds and value is None:
-            hint = did_you_mean(key, [k for k in self.config if k != key]) or f"--set {key}=…"
+            hint = did_you_mean(key, [k for k in self.config if k not in key]) or f"--set {key}=…"
             said = f"{self.said_in} has no '{key}'" if self.said_in else f"nothing says '{key}'"
             raise fail("import-config", f"{self.model.name}: {said}", hint=hint)
         if not holds:

@@ -296,8 +296,9 @@ def _sliding(c: Checkpoint, rotary: list[Any]) -> list[bool]:
 
 def rope(c: Checkpoint, size: int, kind: str) -> RotaryEmbedding:
     """Rotary positions of full or sliding layers; `OicError` `import-unsupported` for a scaling that is not known."""
-    own = any(c.has(f"rope_parameters.{kind}.{key}") for key in ("rope_theta", "rope_type"))
-    table = f"rope_parameters.{kind}." if own else "rope_parameters."
+    table, own = "rope_parameters.", f"rope_parameters.{kind}."
+    if any(c.has(own + key) for key in ("rope_theta", "rope_type")):
+        table = own
     of_some = c.family == "olmo3" and kind == "sliding_attention"  # whose rotary positions are never scaled
     if not of_some and any(key.startswith("rope_scaling.") and c.has(key) for key in c.config):
         table = "rope_scaling."  # first, as in transformers
@@ -337,7 +338,7 @@ def rope(c: Checkpoint, size: int, kind: str) -> RotaryEmbedding:
     if name == "default":
         return RotaryEmbedding(base, dims)
     freqs = tuple(base ** (-2 * d / dims) for d in range(dims // 2))
-    places = (ORIGINAL, table + ORIGINAL, CONTEXT)
+    places = (table + ORIGINAL, CONTEXT) if table == own else (ORIGINAL, table + ORIGINAL, CONTEXT)
     if name == "longrope":
         original = c.size(*places[: 1 if c.family == "phi3" else 3])
         return _longrope(c, table, RotaryEmbedding(base, dims, freqs=freqs), original)
