@@ -449,6 +449,19 @@ def test_a_session_has_one_object(backend: Any) -> None:
         ex.step(x=X)
 
 
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_what_is_made_again_elsewhere_says_so(copied: Any) -> None:
+    """Programs have a library or arrays of their own, and models files that are mapped."""
+    graph = oic.parse("volatile { y: f32 @init(1.0); } block entry { return; }")
+    for value, said in (
+        (oic.Model({"w": X}), "another process opens it"), (oic.Simulator(graph), "another process makes it of the graph"),
+        (oic.Synthesizer(graph), "another process builds it again"),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=f"cannot be copied or pickled: {said}"):
+            copied(value)
+    assert copied(graph)
+
+
 def test_refusals_travel_between_processes(ex: oic.Executor) -> None:
     """A pool of processes hands on what its workers raise as pickled bytes, and is broken where that fails."""
     for call in (lambda: ex.step("put", at=9), lambda: ex.step("putt"), lambda: oic.parse("block")):

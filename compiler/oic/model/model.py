@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,10 @@ class Model:
         self._entries = {k: from_memory(k, v) for k, v in given.items()}
         self.sizevars: dict[str, int] = {k: _size(k, v) for k, v in arguments.mapping("sizevars", sizevars).items()}
         self.metadata: dict[str, Metadata] = dict(_plain(arguments.mapping("metadata", metadata), ""))
+
+    def __reduce__(self) -> NoReturn:
+        """What `copy` and `pickle` ask for: tensors are read when they are needed, from files that are mapped."""
+        raise TypeError("a model cannot be copied or pickled: another process opens it, or makes it of arrays, again")
 
     @classmethod
     def open(cls, path: str | Path) -> "Model":

@@ -3,7 +3,7 @@
 import itertools
 import time
 from collections.abc import Iterator
-from typing import Self
+from typing import NoReturn, Self
 
 from oic.dtypes import Array
 from oic.ir.core import Op
@@ -19,6 +19,10 @@ class InterpretedProgram:
 
     def __init__(self, module: Module, interface: Interface, compiled: Compiled | None = None) -> None:
         self.module, self.interface, self.compiled = module, interface, compiled
+
+    def __reduce__(self) -> NoReturn:
+        """What `copy` and `pickle` ask for."""
+        raise TypeError("a program cannot be copied or pickled: another process makes it of the graph again")
 
     def make_executor(self) -> "SimulatorExecutor":
         """A session with a state of its own, at its start."""

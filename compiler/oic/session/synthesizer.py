@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
 from threading import RLock
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy import empty, ndarray
@@ -52,6 +52,10 @@ class CompiledProgram:
         self.spec, self.interface = spec, interface
         self.library: Library | None = None
         self._lock = RLock()
+
+    def __reduce__(self) -> NoReturn:
+        """What `copy` and `pickle` ask for."""
+        raise TypeError("a program cannot be copied or pickled: another process builds it again, from the cache")
 
     def emit(self, out_dir: str | Path) -> Files:
         """Write the C files; `.paths` lists them.  Raises OicError."""
