@@ -161,6 +161,51 @@ def test_outputs_are_saved(oic: Oic) -> None:
     assert done.status == 1 and "error[output-folder]" in done.err
 
 
+def test_an_input_that_differs_by_step(oic: Oic) -> None:
+    """Rows of a file or of numbers, or a file of one axis that is cut; the same as steps one by one."""
+    rows = np.arange(8, dtype=np.float32).reshape(4, 2)
+    np.save("rows.npy", rows)
+    np.save("cut.npy", np.arange(9, dtype=np.float32))  # one element is left
+    wanted = [(1 - 2.0 ** -(i + 1)) for i in range(4)]
+    found = [oic(*RUN, "--fetch", "smooth", "--each", f"x={given}", "--json").json["steps"]
+             for given in ("rows.npy", "cut.npy", rows.tolist())]  # fmt: skip
+    assert found[0] == found[1] == found[2] and len(found[0]) == len(wanted)
+    smooth = np.zeros(2, np.float32)
+    for row, step in zip(rows, found[0]):
+        smooth += (row - smooth) * np.float32(0.25)
+        assert step["smooth"] == smooth.tolist()
+    assert len(oic(*RUN, "--each", "x=rows.npy", "--steps", "3", "--json").json["steps"]) == 3
+    for given, status, said in (
+        (["--each", "x=rows.npy", "--steps", "5"], 1, "'x' has values for 4 steps, not 5\n  = hint: --steps 4"),
+        (["--each", "x=3"], 1, "'x' is one number"), (["--each", "x=[]"], 1, "'x' has values for 0 steps"),
+        (["--each", "x=[[1,2],[3]]"], 1, "axis 0 of input 'x' is 2"), (["--each", "z=rows.npy"], 1, "there is no input 'z'"),
+        (["--each", "x=rows.npy", "--input", "x=[1,2]"], 2, "by --each"),
+    ):  # fmt: skip
+        done = oic(*RUN, *given)
+        assert done.status == status and said in done.err, done.err
+
+
+@pytest.mark.parametrize("backend", ["c", "reference"])
+def test_outputs_are_written_as_they_come(oic: Oic, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of one shape are not kept; what an interrupt leaves is a file of the steps before it."""
+    np.save("rows.npy", np.arange(10, dtype=np.float32))
+    run = ("run", "average.oi", "--backend", backend, "--fetch", "smooth", "--each", "x=rows.npy")
+    wanted = [step["smooth"] for step in oic(*run, "--json").json["steps"]]
+    kept: list[Any] = []
+    monkeypatch.setattr(cli_run, "save_outputs", lambda found, _: kept.extend(found) or [])
+    done = oic(*run, "-o", "out")
+    assert done.out == "out/smooth.npy\n" and kept == [{}] * 4 and "OIC_ERR_CACHE_FULL" in done.err  # in step 4
+    assert np.load("out/smooth.npy").tolist() == wanted
+    with pytest.raises(KeyboardInterrupt), cli_run.Series(Path("new/part.npy")) as series:
+        for i in range(3):
+            series.add(np.full((2, 1), i, np.int8))
+        raise KeyboardInterrupt
+    assert np.load("new/part.npy").tolist() == [[[0], [0]], [[1], [1]], [[2], [2]]]
+    with cli_run.Series(Path("none.npy")):
+        pass
+    assert not Path("none.npy").exists()
+
+
 def test_narrow_elements_travel_through_files(oic: Oic) -> None:
     Path("half.oi").write_text("dynamic { x: bf16[2]; n: i4[2]; } volatile { y: bf16[2]; m: i4[2]; } "
                                "block entry { transfer x >> y; transfer n >> m; return; }")  # fmt: skip

@@ -157,22 +157,29 @@ def build(
 @main.command()
 @common.graph_command
 @common.inputs_option("a dynamic input of every step: FILE.npy or [numbers]")
-@common.steps_option(1)
+@common.pairs_option("--each", "each", common.given, "NAME=VALUE", "one that differs by step, along the first axis")
+@click.option("--steps", type=click.IntRange(1), metavar="N", help="how many (default: as --each has, or 1)")
 @common.entry_option
 @common.choice_option("--backend", ("c", "reference"), "c", "compiled code, or the NumPy reference")
 @click.option("-o", "--output", metavar="FOLDER", help="save the outputs there, as NAME.npy")
 @common.code_options
 @click.option("--trace", is_flag=True, help="print the statements of the last step")
 def run(
-    as_json: bool, inputs: Any, steps: int, entry: str, backend: str, output: str | None, trace: bool, **options: Any
-) -> None:
+    as_json: bool, inputs: Any, each: Any, steps: int | None, entry: str, backend: str, output: str | None,
+    trace: bool, **options: Any,
+) -> None:  # fmt: skip
     """Run a graph for a number of steps and print or save its outputs."""
-    from oic.cli.run import outcome, run_steps, save_outputs
+    from oic.cli.run import by_step, outcome, run_steps, save_outputs
+    from oic.driver import interface_of
 
+    if twice := sorted(set(inputs) & set(each)):
+        raise click.UsageError(f"'{twice[0]}' is given by --input, the same for every step, and by --each")
     program = common.load(**options)
-    with progress(f"running {program.graph.name}", steps) as advance:
-        result = run_steps(program, inputs, steps, entry, backend, advance, traced=trace)
-    files = save_outputs(result.outputs, Path(output)) if output and result.outputs else None
+    folder = Path(output) if output else None
+    rows, count = by_step(interface_of(program), each, steps)
+    with progress(f"running {program.graph.name}", count) as advance:
+        result = run_steps(program, inputs, rows, count, entry, backend, advance, folder, traced=trace)
+    files = [*result.files, *save_outputs(result.outputs, folder)] if folder and result.outputs else None
     text = outcome(result, files, traced=trace, as_json=as_json)
     if text:
         say(text)

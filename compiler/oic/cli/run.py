@@ -3,10 +3,11 @@
 import ast
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from oic.compare.between import drawn
 from oic.compare.bisect import Culprit, bisect
 from oic.compare.harness import Run, Verdict, compare
 from oic.compare.inputs import own_inputs, random_inputs
-from oic.diagnostics import StepError, fail
+from oic.diagnostics import StepError, count_of, fail
 from oic.driver import Program, interface_of, lowered
 from oic.dtypes import Array
 from oic.ir.grouping import by_key
@@ -90,15 +91,42 @@ def _names(choices: list[dict[str, Any]]) -> str:
 
 def given_inputs(face: Interface, inputs: dict[str, str]) -> dict[str, Array]:
     """Inputs from `NAME=FILE.npy` or `NAME=[…]`.  Raises OicError, StepError."""
-    found: dict[str, Array] = {}
-    for name, text in inputs.items():
-        variable = face.variables.get(name)
-        if text.endswith(".npy"):
-            value = _restored(read_npy(text), variable.dtype if variable else None)
-        else:
-            value = _numbers(text)
-        found[name] = checked(face, name, value)
-    return found
+    return {name: checked(face, name, _value(face, name, text)) for name, text in inputs.items()}
+
+
+def by_step(face: Interface, each: dict[str, str], steps: int | None) -> tuple[dict[str, Any], int]:
+    """Inputs that differ from step to step, and how many steps are run.
+
+    each    NAME=VALUE likewise: steps along the first axis, or a file of one axis that is cut into steps
+    steps   that are asked for; None: as many as there are values for, or one
+    What is left at the end of a file, too little for a step, is not given.  Raises OicError.
+    """
+    rows = {name: _rows(face, name, _value(face, name, text)) for name, text in each.items()}
+    counts = {name: len(values) for name, values in rows.items()}
+    wanted = max(counts.values(), default=1) if steps is None else steps
+    for name, count in counts.items():
+        if count < max(wanted, 1):
+            hint = f"--steps {count}" if count else None
+            raise fail("input-value", f"'{name}' has values for {count_of(count, 'step')}, not {wanted}", hint=hint)
+    return rows, wanted
+
+
+def _rows(face: Interface, name: str, value: Any) -> Any:
+    """What is given, by step."""
+    shape = face.variables[name].shape if name in face.variables else ()
+    sizes = [size for size in shape if isinstance(size, int) and size > 0]
+    if isinstance(value, np.ndarray) and value.ndim == 1 and shape and len(sizes) == len(shape):
+        size = math.prod(sizes)
+        return value[: len(value) // size * size].reshape(-1, *sizes)
+    if not isinstance(value, (list, tuple)) and not np.ndim(value):
+        raise fail("input-value", f"'{name}' is one number, and one is given for each step")
+    return value
+
+
+def _value(face: Interface, name: str, text: str) -> Any:
+    """An array from a file, or numbers."""
+    variable = face.variables.get(name)
+    return _restored(read_npy(text), variable.dtype if variable else None) if text.endswith(".npy") else _numbers(text)
 
 
 def _restored(array: Array, dtype: dtypes.DType | None) -> Array:
@@ -135,23 +163,28 @@ class Result:
     """Outputs of the steps that ran, the trace of the last, and the refusal that ended them.
 
     dtypes   of the outputs, as declared: an array does not tell a bitset from u8
+    files    of the outputs that were written while the steps ran, which are not among `outputs`
     """
 
     dtypes: "dict[str, dtypes.DType]" = field(default_factory=dict)
+    files: list[Path] = field(default_factory=list)
     outputs: list[dict[str, Array]] = field(default_factory=list)
     trace: list[Record] = field(default_factory=list)
     refusal: StepError | None = None
 
 
 def run_steps(
-    program: Program, inputs: dict[str, str], steps: int, entry: str, backend: str, advance: StepOnce, *, traced: bool
-) -> Result:
+    program: Program, inputs: dict[str, str], rows: dict[str, Any], steps: int, entry: str, backend: str,
+    advance: StepOnce, folder: Path | None, *, traced: bool,
+) -> Result:  # fmt: skip
     """Run steps until one is refused; compiled code measures itself where it is traced.
 
+    rows     inputs by step, of `by_step`
+    folder   that outputs are saved in: of several steps, those whose shape is one are written as they come
     Raises OicError, and StepError for what is given.
     """
     face = interface_of(program)
-    outputs = face.entry(entry).outputs
+    outputs, series = face.entry(entry).outputs, dict[str, Series]()
     given = given_inputs(face, inputs)
     maker: InterpretedProgram | CompiledProgram
     if backend == "c":
@@ -159,15 +192,66 @@ def run_steps(
     else:
         maker = InterpretedProgram(program.module, face, program.compiled)
     result = Result({name: face.variables[name].dtype for name in outputs})
-    with maker.make_executor() as ex:
+    with maker.make_executor() as ex, ExitStack() as closed:
+        if folder is not None and steps > 1:
+            fixed = [n for n in outputs if all(isinstance(size, int) for size in face.variables[n].shape)]
+            series = {n: closed.enter_context(Series(folder / f"{n}.npy")) for n in fixed}
+            result.files = [s.path for s in series.values()]
         try:
-            for _ in range(steps):
-                result.outputs.append(ex.step(entry, **given))
+            for number in range(steps):
+                made = ex.step(entry, **given, **{name: values[number] for name, values in rows.items()})
+                for name, file in series.items():
+                    file.add(_portable(made.pop(name)))
+                result.outputs.append(made)
                 advance()
         except StepError as refusal:
             result.refusal = refusal
         result.trace = list(ex.trace())
     return result
+
+
+class Series:
+    """A .npy file that arrays of one shape are added to, along a first axis; none before the first.
+
+    Raises OicError `output-folder`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._count = path, 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def add(self, array: Array) -> None:
+        """One step more."""
+        with _writing(self.path.parent):
+            if not self._count:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self._first, self._file = array, open(self.path, "wb")  # noqa: SIM115
+                self._head()
+            self._count += 1
+            self._file.write(array.tobytes())
+
+    def _head(self) -> None:
+        """What is before the elements; NumPy leaves room there for any number of steps."""
+        descr = np.lib.format.dtype_to_descr(self._first.dtype)
+        said = {"descr": descr, "fortran_order": False, "shape": (self._count, *self._first.shape)}
+        np.lib.format.write_array_header_1_0(self._file, said)
+
+    def __exit__(self, *_: object) -> None:
+        if self._count:
+            with _writing(self.path.parent), self._file:
+                self._file.seek(0)
+                self._head()
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """What the system refuses of a folder's files is an OicError."""
+    try:
+        yield
+    except OSError as error:
+        raise fail("output-folder", f"{folder} cannot be written: {error.strerror}") from None
 
 
 def outcome(result: Result, files: list[Path] | None, *, traced: bool, as_json: bool) -> str:
@@ -227,12 +311,10 @@ def save_outputs(found: list[dict[str, Array]], folder: Path) -> list[Path]:
             arrays[name] = np.stack(steps)
         else:
             arrays |= {f"{name}.{i}": a for i, a in enumerate(steps)}
-    try:
+    with _writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for name, array in arrays.items():
             np.save(folder / f"{name}.npy", array)
-    except OSError as error:
-        raise fail("output-folder", f"{folder} cannot be written: {error.strerror}") from None
     return [folder / f"{name}.npy" for name in arrays]
 
 
