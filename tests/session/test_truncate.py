@@ -336,6 +336,34 @@ def test_the_cache_is_a_view_of_the_state(cache: oic.KVCache, rng: np.random.Gen
         cache.get(3)
 
 
+@pytest.mark.parametrize("name", ["fixed", "started", "grown", "bounded", "ring", "encoder"])
+def test_a_part_of_a_table_is_that_of_the_whole(name: str, makers: dict[str, list[Any]], rng: np.random.Generator) -> None:
+    """Parts within and beyond what was written; a ring's positions stay together."""
+    rows = rng.standard_normal((ROOM, 2)).astype(np.float32)
+    for maker in makers[name]:
+        with maker.make_executor() as executor:
+            for count in (0, 3, ROOM):
+                fed(executor, rows, [count])
+                for table, at in executor.interface.tables.items():
+                    whole = executor.fetch(table)
+                    for _ in range(12):
+                        ends = np.sort(rng.integers(0, 11, (len(at.others) + 1, 2)))
+                        within = [slice(int(a), int(b)) for a, b in ends]
+                        if at.window:
+                            within[at.axis] = slice(None)
+                        assert np.array_equal(executor.part(table, tuple(within)), whole[tuple(within)])
+
+
+def test_the_keys_of_a_layer_are_all_that_is_read(cache: oic.KVCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.executor.step(x=np.ones((5, 2), np.float32))
+    part, read = cache.executor.part, []
+    monkeypatch.setattr(cache.executor, "part", lambda *given: read.append(part(*given)) or read[-1])
+    monkeypatch.setattr(type(cache), "seq_len", 5)  # which is fetched
+    monkeypatch.setattr(cache.executor, "fetch", None)
+    assert cache.keys(1).shape == cache.values(2).shape == (5, 2)
+    assert [found.size for found in read] == [10, 10]
+
+
 def test_names_are_the_graphs(makers: dict[str, list[Any]]) -> None:
     with makers["ring"][2].make_executor() as executor:
         with pytest.raises(oic.OicError, match="no table 'K' of positions, but R"):

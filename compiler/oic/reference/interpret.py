@@ -101,10 +101,12 @@ class Machine:
         if self.module.stage == "graph":
             self.variables = {op.symbol: PersistentVariable(op, self.journal) for op in self.module.states()}
 
-    def fetch_state(self, name: str) -> Array:
-        """The logical value of a persistent variable (SPEC, 8.2, 8.3 and 8.5)."""
+    def fetch_state(self, name: str, within: tuple[slice, ...] = ()) -> Array:
+        """The logical value of a persistent variable (SPEC, 8.2, 8.3 and 8.5); of its first indices, parts."""
         variable = self.variables.get(name)
-        return boxes.logical(name, self.form, self.storages) if variable is None else variable.logical()
+        if variable is None:
+            return boxes.logical(name, self.form, self.storages, within)
+        return variable.logical()[within] if within else variable.logical()
 
     def save(self) -> bytes:
         """The state, to be loaded by any backend of the same graph (`memory.saved`).

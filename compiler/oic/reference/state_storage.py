@@ -115,10 +115,12 @@ def storages(module: Module, memory: Array) -> dict[str, StateStorage]:
     return {op.symbol: StateStorage(op, memory[at[op.symbol]]) for op in module.states()}
 
 
-def logical(name: str, form: Form, states: Mapping[str, StateStorage]) -> Array:
+def logical(name: str, form: Form, states: Mapping[str, StateStorage], within: Sequence[slice] = ()) -> Array:
     """What `fetch` gives (SPEC, 8.2-8.5): table indices first, counts long; an auto-dim matrix as it has grown.
 
     Of each ring its newest entries, in order of position.  What was never filled has the initial value.
+
+    within   of the first indices, the parts that are wanted; those of positions of a ring are not parted
     """
     part = next((part for part in form.parts if part.symbol == name), None)
     if part is None:  # an integer kept beside a variable
@@ -127,10 +129,14 @@ def logical(name: str, form: Form, states: Mapping[str, StateStorage]) -> Array:
     sizes, outer = (*part.entries(counts), *part.shape(counts)), len(part.table) - 1
     marks = zip(sizes, storage_axes(part))
     filled = tuple(min(n, states[mark].number) if mark in states else n for n, (_, mark) in marks)
-    found = np.full(sizes, states[name].initial, part.dtype.np)
-    found[tuple(map(slice, filled))] = states[name].read(((0,) * len(sizes), filled))
+    ranges = [range(n)[w] for n, w in zip(sizes, (*within, *[slice(None)] * (len(sizes) - len(within))))]
+    first, lengths = tuple(r.start for r in ranges), tuple(map(len, ranges))
+    filled = tuple(max(0, min(n, r.stop) - r.start) for n, r in zip(filled, ranges))
+    found = np.full(lengths, states[name].initial, part.dtype.np)
+    if all(filled):
+        found[tuple(map(slice, filled))] = states[name].read((first, filled))
     if part.type.ring:
-        following = states[f"{name}.{part.table[-1].name}"].read(((0,) * outer, sizes[:outer]))
+        following = states[f"{name}.{part.table[-1].name}"].read((first[:outer], lengths[:outer]))
         for key in np.ndindex(following.shape):
             found[key] = np.roll(found[key], -int(following[key]), 0)
     return found

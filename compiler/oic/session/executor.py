@@ -158,6 +158,11 @@ class Executor(ABC):
             assert variable.start is not None, f"'{name}' has no starting value"
             return np.array(variable.start())
 
+    def part(self, table: str, within: tuple[slice, ...]) -> Array:
+        """Of a table's present value, these parts of its first indices; of a ring's positions all."""
+        with self._use():
+            return self._fetch_state(table, within)
+
     def _fetchable(self, name: str) -> SessionVariable:
         arguments.text("name", name)
         variable = self.interface.variables.get(name.replace(" ", ""))  # members are `W[0,2]`
@@ -270,8 +275,8 @@ class Executor(ABC):
         return False
 
     @abstractmethod
-    def _fetch_state(self, name: str) -> Array:
-        """The logical value of a persistent variable, in an array of its own."""
+    def _fetch_state(self, name: str, within: tuple[slice, ...] = ()) -> Array:
+        """The logical value of a persistent variable, in an array of its own; of a table, `within` its indices."""
 
     @abstractmethod
     def _reset(self) -> None: ...

@@ -99,14 +99,16 @@ class KVCache:
     def _layer(self, name: str, layer: int) -> Array:
         layer = arguments.integer("layer", layer)
         table, first = self._table(name), self.executor.interface.truncation.first
-        whole, length = self.executor.fetch(name), self.seq_len
-        axis = table.axis
-        if table.window:  # fetched as the newest positions, at the end
-            first, length = table.window - min(length, table.window), min(length, table.window)
-        whole = whole[(slice(None),) * axis + (slice(first, first + length),)]
+        within, length = [slice(None)] * (len(table.others) + 1), self.seq_len
+        axis, layers = table.axis, 0 if table.axis else 1
+        within[axis] = slice(None) if table.window else slice(first, first + length)
+        if table.others:
+            within[layers] = slice(layer, layer + 1) if layer >= 0 else slice(0)
+        found = self.executor.part(name, tuple(within))
+        if table.window:  # the newest positions are at the end
+            found = found[(slice(None),) * axis + (slice(table.window - min(length, table.window), None),)]
         if not table.others:
-            return whole
-        layers = 0 if axis else 1
-        if not 0 <= layer < whole.shape[layers]:
-            raise fail("kv-cache", f"'{name}' has layers 0 to {whole.shape[layers] - 1}, not {layer}")
-        return whole.take(layer, axis=layers)
+            return found
+        if not found.shape[layers]:
+            raise fail("kv-cache", f"'{name}' has layers 0 to {table.others[0] - 1}, not {layer}")
+        return found.take(0, axis=layers)

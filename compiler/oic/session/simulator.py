@@ -45,8 +45,8 @@ class SimulatorExecutor(Executor):
         finally:
             self.events.append((None, time.perf_counter()))
 
-    def _fetch_state(self, name: str) -> Array:
-        return self.machine.fetch_state(name)
+    def _fetch_state(self, name: str, within: tuple[slice, ...] = ()) -> Array:
+        return self.machine.fetch_state(name, within)
 
     def _reset(self) -> None:
         self.machine.reset()

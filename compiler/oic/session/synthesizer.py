@@ -234,9 +234,9 @@ class CompiledExecutor(Executor):
     def _form(self) -> Form:
         return saved_form(self._module)
 
-    def _fetch_state(self, name: str) -> Array:
+    def _fetch_state(self, name: str, within: tuple[slice, ...] = ()) -> Array:
         self._storages = self._storages or storages(self._module, self._memory())
-        return logical(name, self._form, self._storages)
+        return logical(name, self._form, self._storages, within)
 
     def _reset(self) -> None:
         self._function("reset")(self._session)
