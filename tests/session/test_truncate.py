@@ -351,13 +351,13 @@ def test_a_part_of_a_table_is_that_of_the_whole(name: str, makers: dict[str, lis
                         within = [slice(int(a), int(b)) for a, b in ends]
                         if at.window:
                             within[at.axis] = slice(None)
-                        assert np.array_equal(executor.part(table, tuple(within)), whole[tuple(within)])
+                        assert np.array_equal(executor._part(table, tuple(within)), whole[tuple(within)])
 
 
 def test_the_keys_of_a_layer_are_all_that_is_read(cache: oic.KVCache, monkeypatch: pytest.MonkeyPatch) -> None:
     cache.executor.step(x=np.ones((5, 2), np.float32))
-    part, read = cache.executor.part, []
-    monkeypatch.setattr(cache.executor, "part", lambda *given: read.append(part(*given)) or read[-1])
+    part, read = cache.executor._part, []
+    monkeypatch.setattr(cache.executor, "_part", lambda *given: read.append(part(*given)) or read[-1])
     monkeypatch.setattr(type(cache), "seq_len", 5)  # which is fetched
     monkeypatch.setattr(cache.executor, "fetch", None)
     assert cache.keys(1).shape == cache.values(2).shape == (5, 2)

@@ -158,7 +158,7 @@ class Executor(ABC):
             assert variable.start is not None, f"'{name}' has no starting value"
             return np.array(variable.start())
 
-    def part(self, table: str, within: tuple[slice, ...]) -> Array:
+    def _part(self, table: str, within: tuple[slice, ...]) -> Array:
         """Of a table's present value, these parts of its first indices; of a ring's positions all."""
         with self._use():
             return self._fetch_state(table, within)

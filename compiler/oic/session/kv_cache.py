@@ -104,7 +104,7 @@ class KVCache:
         within[axis] = slice(None) if table.window else slice(first, first + length)
         if table.others:
             within[layers] = slice(layer, layer + 1) if layer >= 0 else slice(0)
-        found = self.executor.part(name, tuple(within))
+        found = self.executor._part(name, tuple(within))
         if table.window:  # the newest positions are at the end
             found = found[(slice(None),) * axis + (slice(table.window - min(length, table.window), None),)]
         if not table.others:
