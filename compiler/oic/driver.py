@@ -188,7 +188,7 @@ def _fetchables(program: Program, variable: Variable) -> list[SessionVariable]:
 
     def values(*member: int) -> Array:
         whole = np.asarray(data) if isinstance(data, StoredElements) else data_of(program.binding, variable)
-        return np.asarray(whole[member])
+        return np.asarray(whole[variable.places.get(member, member)])
 
     name, kind, span = variable.name, variable.kind, variable.declaration.head_span
     dtype = dtypes.f32 if isinstance(data, StoredElements) else variable.dtype

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import oic
 from oic.check.source import parse
 from oic.diagnostics import OicError, StepError
 from oic.driver import Program, Settings, compile_graph
 from oic.dtypes import Array
+from oic.ir.index import CheckRange
 from oic.kernels.targets import TARGETS
 from oic.model import Model
 from oic.reference.interpret import Machine
@@ -565,6 +567,28 @@ def test_families_with_holes() -> None:
     assert slugs(text, Model({"w.0.0": array(1, 2, 3).astype(np.float16)})) == ["model-shape"]
     assert slugs(text, Model({"w.0.0": array(1, 2)})) == ["model-dtype"]
     assert slugs(text) == ["missing-model-tensor"]
+
+
+def test_members_of_a_family_with_holes_lie_without_gaps() -> None:
+    text = """dynamic { i: i32; } constant { W(l): f32[2] @pattern("w.{l}"); } volatile { y: f32[2]; z: f32[2]; }
+    block entry {
+      op neg(W[7]) >> z;
+      loop two (l in 3..5) { branch sum; }
+      loop one (l in 7..8) { branch sum; }
+      op add(y, W[i]) >> y;
+      return;
+    }
+    block sum { op add(y, W[l]) >> y; }"""
+    model = Model({f"w.{i}": array(i, 10 * i) for i in (3, 4, 7)})
+    both = Both(text, model)
+    assert both.step(i=4)["y"] == [18, 180] and both.step(i=7)["z"] == [-7, -70]
+    for i in (0, 2, 5, 6, 8, -1):
+        assert both.refused(i=i).status == "OIC_ERR_INDEX"
+    module = both.program.module
+    assert module.weights["W"].shape == (3, 2)
+    assert sum(isinstance(op, CheckRange) for op in both.program.planned.all_ops()) == 2, "none of the loops has one"
+    with oic.Simulator(oic.parse(text), model).make_executor() as ex:
+        assert [ex.fetch(f"W[{i}]").tolist() for i in (3, 4, 7)] == [[i, 10 * i] for i in (3, 4, 7)]
 
 
 def test_a_family_without_members_is_its_initial_value() -> None:

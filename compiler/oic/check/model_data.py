@@ -157,7 +157,7 @@ def check_data(binding: Binding, variable: Variable) -> None:
             _refuse_data(binding, variable, "model-shape", variable.declaration.type_span, message)
             return
     if variable.members and math.prod(variable.counts) - len(variable.members) > MOST_HOLES:
-        # Members lie side by side; missing members are zeros, which no index that passes the checks selects.
+        # A table says where members lie that are there.
         message = f"the members of '{variable.name}' reach {[n - 1 for n in variable.counts]}, with most missing"
         _refuse_data(binding, variable, "missing-member", variable.declaration.head_span, message)
     if variable.scalar is not None:
@@ -224,13 +224,14 @@ def data_of(binding: Binding, variable: Variable) -> Array:
 def elements_of(binding: Binding, variable: Variable) -> Elements:
     """The value of a constant, or the starting value of a volatile: model, else @init, else zeros.
 
-    Families: members along leading axes, of a pattern zeros where there is none.
+    Families: members along leading axes, of a pattern with holes along one (`Variable.places`).
     Shape: declared, with extents at their maximum, and `?` as in the model, else 0.
     """
     shape = tuple(dims.maximum(d) if d is not None else 0 for d in variable.dims)
     if not variable.stored:
         return np.broadcast_to(dtypes.store(np.asarray(variable.first), variable.dtype), shape)
-    model, dtype, members = binding.model, variable.dtype.np, variable.members
+    model, dtype, counts = binding.model, variable.dtype.np, variable.counts
+    members = {place: variable.members[key] for key, place in variable.places.items()}
     assert model is not None
     if variable.data is not None:
         if variable.family or None in variable.dims or model.blocks(variable.data) is None:
@@ -239,13 +240,13 @@ def elements_of(binding: Binding, variable: Variable) -> Elements:
             return array.astype(dtype, copy=False).reshape(wanted)
         # What is stored in blocks is not widened before it is needed: it is the only member of a family.
         members = {(): variable.data}
+    elif len(members) != math.prod(counts):
+        counts = (len(members),)
 
     def read(key: tuple[int, ...]) -> Array:
-        if key not in members:
-            return np.zeros(shape, dtype)
         return model.tensor(members[key]).astype(dtype, copy=False).reshape(shape)
 
-    return Members(variable.counts, shape, dtype, read, *_grouped(binding, variable, members, shape))
+    return Members(counts, shape, dtype, read, *_grouped(binding, variable, members, shape))
 
 
 def _grouped(
@@ -258,8 +259,7 @@ def _grouped(
     known = {key: blocks for key, blocks in found.items() if blocks is not None and blocks.shape == shape}
     kinds = {blocks.kind for blocks in known.values()}
     storage = STORAGES.get(kinds.pop(), "") if len(kinds) == 1 else ""
-    whole = len(known) == len(found) == math.prod(variable.counts)
-    if not storage or not whole or variable.dtype is not dtypes.f32 or len(shape) != 2:
+    if not storage or len(known) != len(found) or variable.dtype is not dtypes.f32 or len(shape) != 2:
         return "", None
     rows, k = shape
 

@@ -3,6 +3,7 @@
 A name is looked up once, by `check.resolve`; whatever comes after reads the objects found then.
 """
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -105,6 +106,12 @@ class Variable:
     def stacked(self) -> bool:
         """A family in one tensor, whose leading axes are the indices (SPEC section 5)."""
         return self.family and self.attribute("pattern") is None
+
+    @cached_property
+    def places(self) -> dict[tuple[int, ...], tuple[int, ...]]:
+        """Where members lie by their indices: of a pattern with holes one after the other."""
+        holes = len(self.members) != math.prod(self.counts)
+        return {key: (at,) if holes else key for at, key in enumerate(sorted(self.members))}
 
     @property
     def absent(self) -> bool:

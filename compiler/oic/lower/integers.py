@@ -34,7 +34,8 @@ class IndexBuilder:
     nonneg      expressions that checks made before have shown not to be negative
     memo        index values and lengths that the current block and those around it have, a map each; under
                 ("most", expression) the capacity that it is within, since an access refused all beyond
-    iterations  of loops around in this block that are known at build, and all run: their first and last index
+    turns       of loops that are known at build: their first and last index
+    iterations  of those around in this block that all run, the same
     """
 
     binding: Binding
@@ -44,6 +45,7 @@ class IndexBuilder:
     nonneg: set[Dim] = field(default_factory=set)
     atoms: dict[str, Value] = field(default_factory=dict)
     memo: ChainMap[Any, Any] = field(default_factory=ChainMap)
+    turns: dict[Extent, Range] = field(default_factory=dict)
     iterations: dict[Extent, Range] = field(default_factory=dict)
 
     def emit(self, op: Op) -> Op:

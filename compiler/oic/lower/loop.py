@@ -130,8 +130,10 @@ def _lower_body(f: Builder, loop: s.Loop, ends: tuple[Dim, Dim], least: Least, i
         position, (start, end) = f.atom(index), ends
         if f.nonnegative(start):
             f.nonneg.add(position)
-        if isinstance(start, int) and isinstance(end, int) and not returns(loop.body):
-            f.iterations |= {extent: (start, end - 1) for extent in dims.extents([position])}
+        if isinstance(start, int) and isinstance(end, int):
+            found = {extent: (start, end - 1) for extent in dims.extents([position])}
+            f.turns |= found
+            f.iterations |= {} if returns(loop.body) else found
         lower_iteration(f, loop, position, iteration)
         for c in carried:
             c.end = f.env.get(c.key, POISON)

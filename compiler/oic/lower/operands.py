@@ -13,7 +13,7 @@ from oic.diagnostics import Span, count_of
 from oic.dtypes import DType
 from oic.ir import dims
 from oic.ir.core import Value
-from oic.ir.dims import Dim
+from oic.ir.dims import INDEX_BOUND, Dim
 from oic.ir.index import CheckRange, IndexEnd, IndexLoad
 from oic.ir.state import Constant, ConstantSelect, IndexTensor, Splat
 from oic.ir.types import TensorType
@@ -81,28 +81,31 @@ def _member(f: Builder, variable: Variable, access: s.Access) -> Value:
             raise refused("missing-member", what, access.span, variable)
         if not isinstance(index, int):
             f.check(index, 0, count - 1, variable.name, access.span)
-    holes = variable.members and len(variable.members) != math.prod(variable.counts)
-    if holes and not static:
-        _check_presence(f, variable, access, indices)
+    if len(variable.members) not in (0, math.prod(variable.counts)):
+        indices = [variable.places[keys][0] if static else _lies_at(f, variable, access, indices)]
     return f.emit(ConstantSelect(family, list(map(f.value, indices)), span=access.span, hint=variable.name)).result
 
 
-def _check_presence(f: Builder, variable: Variable, access: s.Access, indices: list[Dim]) -> None:
-    """A family with holes: refuse, at run time, the members the model does not have."""
-    symbol = f"{variable.name}.present"
+def _lies_at(f: Builder, variable: Variable, access: s.Access, indices: list[Dim]) -> Dim:
+    """Where a member of a family with holes lies; the members that the model does not have are refused at run time."""
+    low, high = dims.bounds(indices[0], lambda extent: f.turns.get(extent, (-INDEX_BOUND, INDEX_BOUND)))
+    if len(indices) == 1 and low >= 0 and all((i,) in variable.places for i in range(low, high + 1)):
+        return indices[0] - low + variable.places[low,][0]
+    symbol = f"{variable.name}.places"
     if symbol not in f.constants:
-        present = np.zeros(variable.counts, np.uint8)
-        for key in variable.members:
-            present[key] = 1
-        f.module.weights[symbol] = present
-        f.constants[symbol] = f.module.top.append(Constant(symbol, TensorType(dtypes.u8, variable.counts))).result
+        places = np.full(variable.counts, -1, np.int32)
+        for key, at in variable.places.items():
+            places[key] = at[0]
+        f.module.weights[symbol] = places
+        f.constants[symbol] = f.module.top.append(Constant(symbol, TensorType(dtypes.i32, variable.counts))).result
     member = f.emit(ConstantSelect(f.constants[symbol], list(map(f.value, indices)))).result
-    flag = f.emit(IndexLoad(member, span=access.span)).result
+    found = f.emit(IndexLoad(member, span=access.span)).result
     place: Dim = 0
     for index, count in zip(indices, variable.counts, strict=True):
         place = place * count + index
     told = variable.name, "has no member", f.value(place, access.span), list(variable.counts)
-    f.emit(CheckRange(flag, 1, 1, INDEX, INDEX, *told, span=access.span))
+    f.emit(CheckRange(found, 0, len(variable.members) - 1, INDEX, INDEX, *told, span=access.span))
+    return f.atom(found, len(variable.members) - 1)
 
 
 def refuse_negative(f: Builder, index: Dim, span: Span) -> None:
