@@ -55,8 +55,26 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "opt": {"ffn_dim": 20},
     "mamba": {"state_size": 3, "conv_kernel": 4, "time_step_rank": 2},
     "falcon_mamba": {"state_size": 3, "conv_kernel": 4, "time_step_rank": 2, "tie_word_embeddings": False},
+    "mamba2": {"num_heads": 8, "head_dim": 4, "n_groups": 2, "state_size": 3, "conv_kernel": 4},
+    "lfm2": {
+        "num_hidden_layers": 4, "layer_types": ["conv", "full_attention", "conv", "conv"], "conv_L_cache": 3,
+        "block_auto_adjust_ff_dim": False,
+    },
+    "granitemoehybrid": {
+        "num_hidden_layers": 4, "layer_types": ["mamba", "mamba", "attention", "mamba"], "num_local_experts": 0,
+        "shared_intermediate_size": 20, "embedding_multiplier": 3.0, "attention_multiplier": 0.3, "residual_multiplier": 0.4,
+        "logits_scaling": 2.0, "mamba_n_heads": 8, "mamba_d_head": 4, "mamba_d_state": 3, "mamba_d_conv": 4,
+    },
+    "falcon_h1": {
+        "mamba_d_ssm": 24, "mamba_n_heads": 4, "mamba_d_head": 6, "mamba_d_state": 3, "mamba_n_groups": 2, "mamba_d_conv": 4,
+        "mamba_rms_norm": True, "mlp_multipliers": [0.7, 1.3], "key_multiplier": 0.6, "attention_out_multiplier": 0.8,
+        "attention_in_multiplier": 1.2, "ssm_multipliers": [0.9, 1.1, 0.8, 1.2, 0.7], "ssm_in_multiplier": 1.25,
+        "ssm_out_multiplier": 0.75, "lm_head_multiplier": 0.5,
+    },
 }  # fmt: skip
 """A configuration of each, beside SMALL, with what is its own."""
+HYBRIDS = ("mamba2", "lfm2", "granitemoehybrid", "falcon_h1")
+"""Families of which some layers, or all, keep a state that cannot be taken back."""
 
 
 def checkpoint(folder: Path, family: str, seed: int = 0, **settings: Any) -> Path:
@@ -66,6 +84,7 @@ def checkpoint(folder: Path, family: str, seed: int = 0, **settings: Any) -> Pat
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(config))
     own = {"gpt2": gpt2, "gpt_neo": gpt_neo, "gpt_neox": gpt_neox, "opt": opt, "phi": phi, "mamba": mamba, "falcon_mamba": mamba}
+    own |= dict.fromkeys(HYBRIDS, hybrid)
     shapes = own.get(family, llama)(config)
     tensors = {n: ("F32", _random(rng, shape).astype(np.float32)) for n, shape in shapes.items()}
     write_safetensors(folder / "model.safetensors", tensors)
@@ -161,6 +180,53 @@ def mamba(config: dict[str, Any]) -> Shapes:
     if config["model_type"] == "falcon_mamba":
         whole["lm_head.weight"] = (vocab, width)
     return whole | {f"backbone.layers.{i}.{n}": s for i in range(config["num_hidden_layers"]) for n, s in layer.items()}
+
+
+def scan(config: dict[str, Any], inner: int, groups: int, state: int, heads: int) -> Shapes:
+    """The tensors of a state space of heads."""
+    width, channels, taps = config["hidden_size"], inner + 2 * groups * state, 4
+    return {
+        "in_proj.weight": (inner + channels + heads, width), "conv1d.weight": (channels, 1, taps), "conv1d.bias": (channels,),
+        "dt_bias": (heads,), "A_log": (heads,), "D": (heads,), "norm.weight": (inner,), "out_proj.weight": (width, inner),
+    }  # fmt: skip
+
+
+def hybrid(config: dict[str, Any]) -> Shapes:
+    """The tensors of families of layers with states: those of Llama by other names, and what mixes tokens instead."""
+    family, width = config["model_type"], config["hidden_size"]
+    whole = {n: s for n, s in llama(config).items() if family != "lfm2" or n != "lm_head.weight"}
+    if family == "mamba2":
+        layer = {"norm.weight": (width,)} | {f"mixer.{n}": s for n, s in scan(config, 32, 2, 3, 8).items()}
+        whole = {"backbone.embeddings.weight": (config["vocab_size"], width), "backbone.norm_f.weight": (width,)}
+        whole |= {"lm_head.weight": (config["vocab_size"], width)}
+        return whole | {f"backbone.layers.{i}.{n}": s for i in range(config["num_hidden_layers"]) for n, s in layer.items()}
+    mixer: Shapes = {f"conv.{n}_proj.weight": (rows * width, width) for n, rows in (("in", 3), ("out", 1))}
+    mixer |= {"conv.conv.weight": (width, 1, 3)}
+    names = {"model.norm": "model.embedding_norm", "input_layernorm": "operator_norm", "post_attention_layernorm": "ffn_norm",
+             "mlp.gate_proj": "feed_forward.w1", "mlp.up_proj": "feed_forward.w3", "mlp.down_proj": "feed_forward.w2",
+             "o_proj": "out_proj"}  # fmt: skip
+    if family == "granitemoehybrid":
+        mixer = {f"mamba.{n}": s for n, s in scan(config, 32, 1, 3, 8).items()}
+        names = {"mlp.gate_proj": "shared_mlp.input_linear", "mlp.down_proj": "shared_mlp.output_linear"}
+    if family == "falcon_h1":
+        mixer = {f"mamba.{n}": s for n, s in scan(config, 24, 2, 3, 4).items()}
+        names = {"model.norm": "model.final_layernorm", "post_attention_layernorm": "pre_ff_layernorm", "mlp": "feed_forward"}
+    for old, new in names.items():
+        whole = {n.replace(old, new): s for n, s in whole.items()}
+    kinds = config.get("layer_types", ["attention mamba"] * config["num_hidden_layers"])
+    for i, kind in enumerate(kinds):
+        layer = f"model.layers.{i}."
+        if "attention" not in kind:
+            whole = {n: s for n, s in whole.items() if not n.startswith(f"{layer}self_attn")}
+        elif family == "lfm2":
+            size = width // config["num_attention_heads"]
+            whole |= {f"{layer}self_attn.{n}_layernorm.weight": (size,) for n in "qk"}
+        if kind.removeprefix("full_") != "attention":
+            whole |= {layer + n: s for n, s in mixer.items()}
+        if family == "granitemoehybrid":
+            del whole[f"{layer}mlp.up_proj.weight"]
+            whole[f"{layer}shared_mlp.input_linear.weight"] = (40, width)
+    return whole
 
 
 def llama(config: dict[str, Any]) -> Shapes:

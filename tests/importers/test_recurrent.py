@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import oic
-from importers.checkpoints import checkpoint
+from importers.checkpoints import HYBRIDS, checkpoint
 from importers.test_sources import refused
 from model.samples import write_safetensors
 from oic.dtypes import Array
@@ -125,11 +125,11 @@ def test_what_is_wrong_with_a_recurrent_model_is_named(tmp_path: Path) -> None:
     assert "not asked for: other" in refused(changed(other=more), tmp_path)[1]
 
 
-@pytest.mark.parametrize("family", ["mamba", "falcon_mamba"])
+@pytest.mark.parametrize("family", ["mamba", "falcon_mamba", *HYBRIDS])
 def test_a_state_space_has_the_same_bits_however_a_prompt_is_split(family: str, tmp_path: Path) -> None:
     """In C too: parts shorter than the convolution, and one token after another."""
     made = import_checkpoint(checkpoint(tmp_path / "in", family), tmp_path / "out")
-    assert made.family == family and made.context is None
+    assert made.family == family and made.context == (None if "mamba" in family else 16)
     graph, model = oic.parse_file(made.graph), oic.Model.open(made.model)
     with oic.Synthesizer(graph, model).build(tmp_path / "c").make_executor() as ex:
         whole = ex.step(tokens=IDS)["logits"]
@@ -141,6 +141,12 @@ def test_a_state_space_has_the_same_bits_however_a_prompt_is_split(family: str, 
             assert np.concatenate(parts).tobytes() == whole.tobytes() and ex.save() == kept
         ex.reset()
         assert ex.step("prefill", tokens=IDS)["last_logits"].tobytes() == whole[-1:].tobytes() and ex.save() == kept
+        with pytest.raises(oic.OicError, match="cannot be taken back"):
+            ex.truncate(1)
+        if made.context is not None:
+            with pytest.raises(oic.StepError, match="OIC_ERR_CACHE_FULL"):
+                ex.step(tokens=IDS)
+            assert ex.save() == kept, "a refused step changes nothing"
     with oic.Simulator(graph, model).make_executor() as reference:
         np.testing.assert_allclose(whole, reference.step(tokens=IDS)["logits"], rtol=0, atol=1e-4)
 
@@ -163,9 +169,45 @@ def test_what_is_wrong_with_a_state_space_is_named(tmp_path: Path) -> None:
         return refused(tmp_path / "w.safetensors", tmp_path)[1]
 
     first = "backbone.layers.0.mixer."
-    assert "shapes of no Mamba" in changed(first + "A_log", None)
-    assert "shapes of no Mamba" in changed(first + "conv1d.weight", tensors[first + "conv1d.weight"][:, :, :1])
+    assert "missing: " + first + "A_log" in changed(first + "A_log", None)
+    assert "shapes of no convolution" in changed(first + "conv1d.weight", tensors[first + "conv1d.weight"][:, :, :1])
     assert "x_proj.weight' is [4, 20]" in changed(first + "x_proj.weight", tensors[first + "x_proj.weight"][:4])
+
+
+def test_what_is_wrong_with_layers_of_several_kinds_is_named(tmp_path: Path) -> None:
+    wrong: dict[str, dict[str, Any]] = {
+        "mamba2": {"num_heads": 4, "head_dim": 8, "state_size": 4, "conv_kernel": 3, "num_hidden_layers": 3, "hidden_size": 8,
+                   "use_conv_bias": False, "hidden_act": "mish", "time_step_limit": [2, 1], "vocab_size": 25},
+        "lfm2": {"conv_L_cache": 4, "full_attn_idxs": 3, "layer_types": ["conv", "mamba"] * 2},
+        "granitemoehybrid": {"mamba_n_heads": 4, "mamba_d_head": 8, "mamba_d_state": 4, "mamba_d_conv": 3, "num_local_experts": 8,
+                             "layer_types": ["conv", "mamba"] * 2, "mamba_conv_bias": False, "time_step_limit": [0.1]},
+        "falcon_h1": {"mamba_n_heads": 2, "mamba_d_head": 3, "mamba_d_state": 2, "mamba_conv_bias": False,
+                      "mlp_multipliers": [1.0], "ssm_multipliers": "1"},
+    }  # fmt: skip
+    for family, settings in wrong.items():
+        source = checkpoint(tmp_path / family, family)
+        for key, value in settings.items():
+            given = {key: value} | ({"layer_types": None} if key == "full_attn_idxs" else {})
+            assert f"'{key}" in refused(source, tmp_path, settings=given)[1], (family, key)
+        assert "has no batch" in refused(source, tmp_path, batch=2)[1]
+    assert "a state of fixed size has no context" in refused(tmp_path / "mamba2", tmp_path, context=5)[1]
+    assert "has no cache of keys" in refused(tmp_path / "mamba2", tmp_path, cache="f16")[1]
+    assert "not asked for: model.layers.0.mamba.norm" in refused(tmp_path / "falcon_h1", tmp_path,
+                                                                 settings={"mamba_rms_norm": False})[1]  # fmt: skip
+    said = refused(tmp_path / "lfm2", tmp_path, settings={"layer_types": ["full_attention", "conv", "conv", "conv"]})[1]
+    assert "missing: model.layers.0.self_attn.q_proj.weight" in said and "not asked for: model.layers.0.conv" in said
+
+
+@pytest.mark.parametrize("cache", ["f16", "q8"])
+@pytest.mark.parametrize("family", ["lfm2", "granitemoehybrid", "falcon_h1"])
+def test_layers_with_attention_may_have_a_narrow_cache(family: str, cache: str, tmp_path: Path) -> None:
+    source = checkpoint(tmp_path / "in", family)
+    found = []
+    for name in ("f32", cache):
+        made = import_checkpoint(source, tmp_path / name, cache=name)
+        with oic.Simulator(oic.parse_file(made.graph), oic.Model.open(made.model)).make_executor() as ex:
+            found.append(ex.step(tokens=IDS)["logits"])
+    assert 0 < float(np.abs(found[0] - found[1]).max()) < 0.1
 
 
 E, WIDTH, U = 5, 6, 7

@@ -53,6 +53,13 @@ LONGROPE = {
 PHI3_LONGROPE = {"rope_parameters": LONGROPE, "original_max_position_embeddings": 32}
 PLAIN = {"rope_type": "default", "rope_theta": 30.0}
 TYPES = ["sliding_attention", "full_attention"] * 2
+HEADS = {"num_heads": 8, "head_dim": 8}
+GRANITE4 = {
+    "num_local_experts": 0, "num_experts_per_tok": 0, "shared_intermediate_size": 40, "mamba_n_heads": 4, "mamba_d_state": 5,
+}
+FALCON_H1 = {"mamba_d_ssm": 24, "mamba_n_heads": 4, "mamba_d_head": 6, "mamba_d_state": 5}
+STATES = ["linear_attention", "linear_attention", "full_attention", "linear_attention"]
+CONVS = ["conv", "full_attention", "conv", "conv", "full_attention"]
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "llama": ("Llama", {}),
@@ -170,6 +177,36 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "mamba-untied": ("Mamba", {"state_size": 16, "tie_word_embeddings": False, "use_bias": True, "use_conv_bias": False}),
     "mamba-two-taps": ("Mamba", {"state_size": 1, "conv_kernel": 2, "time_step_rank": 1, "hidden_act": "gelu"}),
     "mamba-seven-taps": ("Mamba", {"state_size": 4, "conv_kernel": 7, "expand": 3}),
+    "mamba2": ("Mamba2", {**HEADS, "n_groups": 2, "state_size": 5}),
+    "mamba2-tied": ("Mamba2", {
+        **HEADS, "n_groups": 1, "state_size": 4, "tie_word_embeddings": True, "use_bias": True, "use_conv_bias": False,
+        "layer_norm_epsilon": 1e-3,
+    }),
+    "mamba2-limits": ("Mamba2", {
+        "num_heads": 2, "head_dim": 48, "expand": 3, "n_groups": 2, "state_size": 3, "conv_kernel": 2, "hidden_act": "gelu",
+        "time_step_limit": (0.5, 0.9), "chunk_size": 4,
+    }),
+    "granitemoehybrid": ("GraniteMoeHybrid", {**GRANITE4, "layer_types": STATES}),
+    "granitemoehybrid-scales": ("GraniteMoeHybrid", {
+        **GRANITE4, "layer_types": STATES, "embedding_multiplier": 3.0, "attention_multiplier": 0.3,
+        "residual_multiplier": 0.4, "logits_scaling": 2.0, "attention_bias": True, "mamba_proj_bias": True,
+        "mamba_conv_bias": False, "position_embedding_type": "rope", "mamba_n_groups": 2, "tie_word_embeddings": True,
+    }),
+    "falcon_h1": ("FalconH1", FALCON_H1),
+    "falcon_h1-scales": ("FalconH1", {
+        **FALCON_H1, "mamba_rms_norm": True, "mamba_norm_before_gate": False, "lm_head_multiplier": 0.5,
+        "embedding_multiplier": 2.0, "mlp_multipliers": [0.7, 1.3], "key_multiplier": 0.6, "attention_out_multiplier": 0.8,
+        "attention_in_multiplier": 1.2, "ssm_multipliers": [0.9, 1.1, 0.8, 1.2, 0.7], "ssm_in_multiplier": 1.25,
+        "ssm_out_multiplier": 0.75, "tie_word_embeddings": True,
+    }),
+    "falcon_h1-biases": ("FalconH1", {
+        **FALCON_H1, "mamba_rms_norm": True, "mamba_n_groups": 2, "attention_bias": True, "mlp_bias": True,
+        "projectors_bias": True, "mamba_proj_bias": True, "mamba_conv_bias": False,
+    }),
+    "lfm2": ("Lfm2", {"layer_types": CONVS, "num_hidden_layers": 5, "block_multiple_of": 8}),
+    "lfm2-biases": ("Lfm2", {"layer_types": CONVS, "num_hidden_layers": 5, "conv_bias": True, "conv_L_cache": 4, "tie_word_embeddings": False}),
+    "lfm2-width-as-said": ("Lfm2", {"full_attn_idxs": [0, 3], "block_auto_adjust_ff_dim": False, "conv_L_cache": 2}),
+    "lfm2-attention-alone": ("Lfm2", {"block_ffn_dim_multiplier": 1.3, "block_multiple_of": 4}),
     "falcon_mamba": ("FalconMamba", {"state_size": 6, "time_step_rank": 4, "mixer_rms_eps": 1e-3}),
 }
 

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ from oic.dtypes import FLT, DType, f32, f64, i64
 from oic.model import Model
 
 LISTED = 8  # names shown of a longer list
+Layers = int | Sequence[int]
+"""How many layers there are, or which ones have something."""
 STACKED = "[{l}]"
 """End of a pattern that names parts of one tensor, not tensors: `wq[{l}]` is part l of `wq`."""
 
@@ -176,25 +178,31 @@ class Checkpoint:
     # -- weights
 
     def present(self, name: str) -> bool:
-        """The tensor is there, for layer 0 of a pattern."""
-        return self.model.has(members(name, 1)[0])
+        """The tensor is there, for any layer of a pattern."""
+        return self.model.has(self.first(name))
+
+    def first(self, name: str) -> str:
+        """The first tensor of a pattern, or the name itself."""
+        numbers = range(len(self.model.names())) if "{l}" in name and not name.endswith(STACKED) else ()
+        return next((n for i in numbers if self.model.has(n := members(name, [i])[0])), members(name, 1)[0])
 
     def there(self, name: str) -> str | None:
         """The name of a tensor, or pattern, that may be there; None where it is not."""
         return name if self.present(name) else None
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """The shape of a tensor, that of layer 0 of a pattern; () where it is not there."""
+        """The shape of a tensor, that of the first layer of a pattern; () where it is not there."""
         if not self.present(name):
             return ()
-        shape = self.model.info(members(name, 1)[0]).shape
+        shape = self.model.info(self.first(name)).shape
         return shape[1:] if name.endswith(STACKED) else shape
 
     def count(self, pattern: str) -> int:
-        """Layers that a pattern has tensors for, from 0 on."""
+        """Layers up to the last that a pattern has a tensor for."""
         if pattern.endswith(STACKED):
             return self.model.info(members(pattern, 1)[0]).shape[0] if self.present(pattern) else 0
-        return next(i for i in range(len(self.model.names()) + 1) if not self.model.has(pattern.replace("{l}", str(i))))
+        numbers = range(len(self.model.names()))
+        return max((i + 1 for i in numbers if self.model.has(pattern.replace("{l}", str(i)))), default=0)
 
     def fill(self, **told: int | None) -> None:
         """What shapes tell, for keys that the configuration leaves out; None and 0: they tell nothing."""
@@ -218,16 +226,16 @@ class Checkpoint:
         """The first prefix with which the probed tensor is there; the first one if none is."""
         return next((c for c in candidates if self.model.has(c + probe)), candidates[0])
 
-    def dtype(self, name: str, layers: int) -> DType:
+    def dtype(self, name: str, layers: Layers) -> DType:
         """The element type that the tensors of a name are stored in; f32 where they differ or are no such float."""
         found = {self.model.info(n).dtype for n in members(name, layers) if self.model.has(n)}
         one = found.pop() if len(found) == 1 else None
         return one if one in FLT and one is not f64 else f32
 
-    def settle(self, wanted: dict[str, int], buffers: str) -> None:
+    def settle(self, wanted: dict[str, Layers], buffers: str) -> None:
         """Compare the weights asked for with those that are there; `OicError` `import-weights` with both differences.
 
-        wanted    by name or pattern, how many layers
+        wanted    by name or pattern, the layers
         buffers   a regular expression of names that are constants of the original code, not weights
         """
         names = {n for pattern, layers in wanted.items() for n in members(pattern, layers)}
@@ -245,8 +253,9 @@ class Checkpoint:
         raise fail("import-weights", message, hint="\n    ".join(["", *lines]).rstrip())
 
 
-def members(pattern: str, layers: int) -> list[str]:
+def members(pattern: str, layers: Layers) -> list[str]:
     """The tensors of a pattern: one a layer, the one that has all of them, or the name itself."""
     if pattern.endswith(STACKED):
         return [pattern.removesuffix(STACKED)]
-    return [pattern.replace("{l}", str(i)) for i in range(layers)] if "{l}" in pattern else [pattern]
+    numbers = range(layers) if isinstance(layers, int) else layers
+    return [pattern.replace("{l}", str(i)) for i in numbers] if "{l}" in pattern else [pattern]

@@ -60,12 +60,99 @@ class Network:
     """A feed-forward network: down(activation(up(x))), or down(activation(gate(x)) * up(x)).
 
     Where up is gate, one tensor has both, and gate comes first.
+    gate_scale   of what the activation takes, and `scale` of all that the network gives
     """
 
     up: Matrix
     down: Matrix
     activation: str
     gate: Matrix | None = None
+    gate_scale: float | None = None
+    scale: float | None = None
+
+
+@dataclass(frozen=True)
+class TimeFilter:
+    """Of each channel over time: filters [channels, 1, taps], or [channels, taps] if `flat`."""
+
+    filter: Matrix
+    channels: int
+    taps: int
+    flat: bool = False
+
+    @staticmethod
+    def of(c: Checkpoint, name: str, key: str) -> "TimeFilter":
+        """That of a module; `key` says its taps too."""
+        filter = Matrix.of(c, name)
+        shape = c.shape(filter.tensor)
+        if len(shape) not in (2, 3) or shape[-1] < 2:
+            raise c.misshapen("convolution over time", {filter.tensor: shape}, "[channels, 1, taps], of 2 taps or more")
+        c.demand(c.value(key) in (None, shape[-1]), key, c.value(key), f"{shape[-1]}, as the weights say")
+        return TimeFilter(filter, shape[0], shape[-1], len(shape) == 2)
+
+
+@dataclass(frozen=True)
+class ShortConvolution:
+    """A gated convolution, out(c * convolution(b * x)), where `into` gives b, c and x."""
+
+    into: Matrix
+    convolution: TimeFilter
+    out: Matrix
+
+    def __str__(self) -> str:
+        return f"gated convolutions of {self.convolution.taps} taps"
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A state space of heads (Mamba-2): `into` gives gates, channels, what is written and read, and steps in time.
+
+    Source: Dao and Gu, Transformers are SSMs, 2024.
+    rates         of decay, one a head, or their logarithms with the other sign (`logs`)
+    steps_bias    of steps in time
+    skip          of channels past the state
+    norm          of gated results, each of `norm_groups` parts by itself; before the gate if `norm_first`
+    most, least   of steps in time
+    scales        of what `into` gives, by its five parts; `scale_in` and `scale_out` of what it takes and gives
+    """
+
+    into: Matrix
+    convolution: TimeFilter
+    out: Matrix
+    heads: int
+    head_size: int
+    groups: int
+    state: int
+    rates: str
+    steps_bias: str
+    skip: str
+    activation: str
+    logs: bool = True
+    norm: Norm | None = None
+    norm_groups: int = 1
+    norm_first: bool = False
+    least: float = 0.0
+    most: float | None = None
+    scale_in: float | None = None
+    scale_out: float | None = None
+    scales: tuple[float, ...] | None = None
+
+    @property
+    def inner(self) -> int:
+        return self.heads * self.head_size
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """What `into` gives of each."""
+        return self.inner, self.inner, self.groups * self.state, self.groups * self.state, self.heads
+
+    def scale_vector(self) -> list[float]:
+        """What `into` gives times this."""
+        return [scale for scale, size in zip(self.scales or (), self.parts, strict=True) for _ in range(size)]
+
+    def __str__(self) -> str:
+        heads = f"{self.heads} head{'s' * (self.heads > 1)} of {self.head_size}"
+        return f"{heads} with states of {self.state} for each channel"
 
 
 @dataclass(frozen=True)
@@ -102,10 +189,12 @@ class RotaryEmbedding:
 
 @dataclass(frozen=True)
 class Layer:
-    """What may differ from layer to layer: how far back attention sees (None: to the start), and rotary positions."""
+    """What may differ from layer to layer: what mixes tokens, side by side if several do; of attention, how far back it
+    sees (None: to the start), and rotary positions."""
 
     window: int | None = None
     rope: RotaryEmbedding | None = None
+    mixers: tuple[str, ...] = ("attention",)
 
     @property
     def most(self) -> int | None:
@@ -115,6 +204,8 @@ class Layer:
     @property
     def name(self) -> str:
         """What the graph calls a layer of this kind."""
+        if "attention" not in self.mixers:
+            return "_".join(self.mixers)
         reach = "full" if self.window is None else "sliding"
         return reach if self.rope is not None else f"{reach}_without_rope"
 
@@ -135,6 +226,9 @@ class Decoder:
     softcap      c·tanh(s / c) of the scores, final_softcap of the logits, which are divided by logits_divisor or times
                  logits_scale before
     positions    that are learned
+    out_gate     of what attention gives, by head: times the sigmoid of this matrix and what attention takes
+    scale_in, scale_out   of what attention takes and gives
+    convolution, scan     what layers have that mix tokens so
     enter/leave  between the embedding, of `embed_width`, and the layers, and between these and the head
     head         gives the logits; it may be the embedding
     """
@@ -149,8 +243,8 @@ class Decoder:
     context: int
     layers: tuple[Layer, ...]
     embed: str
-    o: Matrix
-    network: Network
+    o: Matrix | None
+    network: Network | None
     final: Norm | None
     head: Matrix
     q: Matrix | None = None
@@ -181,6 +275,11 @@ class Decoder:
     embed_width: int | None = None
     enter: Matrix | None = None
     leave: Matrix | None = None
+    out_gate: Matrix | None = None
+    scale_in: float | None = None
+    scale_out: float | None = None
+    convolution: ShortConvolution | None = None
+    scan: Scan | None = None
 
     @staticmethod
     def room(said: int, layers: Iterable[Layer]) -> int:
@@ -189,7 +288,11 @@ class Decoder:
 
     @property
     def activation(self) -> str:
-        return self.network.activation
+        return self.network.activation if self.network else self.scan.activation if self.scan else "linear"
+
+    def having(self, mixer: str) -> int:
+        """How many layers have it."""
+        return sum(mixer in layer.mixers for layer in self.layers)
 
     @property
     def most(self) -> int | None:
@@ -206,18 +309,21 @@ class Decoder:
         }
         placed = " and ".join(place for place, found in norms.items() if any(found))
         norm = self.final or self.before_network or self.after_network
+        network = self.network
         found = [
-            f"{self.heads} head{'s' * (self.heads > 1)}"
-            + (f" over {self.kv_heads}" if self.kv_heads != self.heads else ""),
+            (f"{self.heads} head{'s' * (self.heads > 1)}"
+             + (f" over {self.kv_heads}" if self.kv_heads != self.heads else "")) if self.o else "",
+            *map(str, filter(None, (self.convolution, self.scan))),
             f"{norm.kind} norm {placed} sublayers" + (" (1 + weight)" if norm.plus_one else "") if norm else "no norms",
-            f"{'gated ' if self.network.gate else ''}{self.activation}",
-            next((str(layer.rope) for layer in self.layers if layer.rope), "no rope"),
+            f"{'gated ' if network and network.gate else ''}{self.activation}",
+            next((str(layer.rope) for layer in self.layers if layer.rope), "no rope" if self.o else ""),
             "learned positions" if self.positions else "",
             "layers " + ", ".join(kinds) if len(kinds) > 1 or self.layers[0].window else "",
             "norms on q and k" if self.q_norm else "",
             "q, k, v clipped" if self.clip else "",
             "biases on q, k, v" if any(m and m.bias for m in (self.qkv, self.q)) else "",
             "scores divided by the layer" if self.by_layer else "",
+            "gates of heads" if self.out_gate else "",
             "parallel residual" if self.parallel else "",
             "sublayers scaled" if self.residual_scale else "",
             "logits scaled" if self.logits_divisor or self.logits_scale else "",

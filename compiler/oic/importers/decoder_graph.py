@@ -1,6 +1,7 @@
 """The graph of a decoder: blocks of layers, and loops over them, where layers are of several kinds."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 
@@ -17,8 +18,15 @@ def decoder_text(w: Writer, model: Decoder, request: Request, **values: object) 
     """The whole source."""
     kinds = list(dict.fromkeys(model.layers))
     names = _names(kinds) if len(kinds) > 1 else {}
-    loops = _loops([names[layer] for layer in model.layers]) if names else []
-    values |= {"names": names, "loops": "\n".join(line for loop in loops for line in loop)}
+    by_row = len({kind.mixers for kind in kinds}) > 1
+    called = [names[layer] for layer in model.layers] if names else []
+    loops = _loops_by_row(called, model.layers) if by_row else _loops(called) if called else []
+    writers = {kind: w for kind in kinds}
+    for kind in kinds if by_row else ():
+        alike = [i for i, layer in enumerate(model.layers) if layer.mixers == kind.mixers]
+        writers[kind] = replace(w, layers=alike)
+    values |= {"names": names, "loops": "\n".join(line for loop in loops for line in loop), "by_row": by_row}
+    values |= {"writers": writers}
     return text_of("decoder", w, request, m=model, cache=request.cache, element=CACHES[request.cache], **values)
 
 
@@ -43,6 +51,17 @@ def _loops(names: list[str]) -> list[list[str]]:
     rest = _runs(names[groups * period :], groups * period)
     repeated = [f"loop groups (g in 0..{groups}) {{", *("  " + line for line in inner), "}"]
     return [repeated, *(_loop(name, str(first), str(end), "rest_") for name, first, end in rest)]
+
+
+def _loops_by_row(names: list[str], layers: Sequence[Layer]) -> list[list[str]]:
+    """Loops over neighbours of a kind, of which each is the row r of tables of layers that mix tokens so."""
+    found = []
+    for name, first, end in _runs(names, 0):
+        before = sum(layer.mixers != layers[first].mixers for layer in layers[:first])
+        row = f"l - {before}" if before else "l"
+        inner = f"loop row_of_{first} (r in {row}..{f'l - {before - 1}' if before > 1 else 'l' if before else 'l + 1'})"
+        found.append([f"loop {name}_{first} (l in {first}..{end}) {{", f"{inner} {{ branch {name}; }}", "}"])
+    return found
 
 
 def _runs(names: list[str], start: int) -> Iterator[tuple[str, int, int]]:

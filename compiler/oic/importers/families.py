@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from oic.diagnostics import fail, nearest
-from oic.importers import bart, gguf, gpt2, gpt_neo, gru, llama, mamba, meta, opt, rwkv, t5
+from oic.importers import bart, gguf, gpt2, gpt_neo, gru, llama, mamba, mamba2, meta, opt, rwkv, t5
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Decoder
 from oic.importers.encoder_decoder import EncoderDecoder
@@ -21,6 +21,7 @@ def _transformer(
 
 
 _LLAMA = _transformer(llama.read, llama.BUFFERS, llama.SIGNS, llama.shapes, llama.ASKS)
+_GRANITE = _transformer(llama.read, llama.BUFFERS, llama.SIGNS, llama.shapes, llama.GRANITE_ASKS)
 _BART = _transformer(bart.read, bart.BUFFERS, bart.SIGNS, bart.shapes, bart.ASKS)
 FAMILIES = {
     "gpt2": _transformer(gpt2.read, gpt2.BUFFERS, gpt2.SIGNS, gpt2.shapes, gpt2.ASKS),
@@ -31,9 +32,10 @@ FAMILIES = {
     rwkv.RWKV: Family(rwkv.program, rwkv.SIGNS),
     "mamba": Family(mamba.program, mamba.SIGNS),
     "falcon_mamba": Family(mamba.program),
+    mamba2.MAMBA2: _transformer(mamba2.read, "^$", mamba2.SIGNS),
     gru.GRU: Family(gru.program, gru.SIGNS),
     **dict.fromkeys(llama.FAMILIES, _LLAMA),
-    "granite": _transformer(llama.read, llama.BUFFERS, llama.SIGNS, llama.shapes, llama.GRANITE_ASKS),
+    **dict.fromkeys(("granite", "granitemoehybrid"), _GRANITE),
     "t5": _transformer(t5.read, t5.BUFFERS, t5.SIGNS, t5.shapes, t5.ASKS),
     "mt5": _transformer(t5.read, t5.BUFFERS, (), t5.shapes, t5.ASKS),  # its names are those of t5
     "bart": _BART,

@@ -6,7 +6,7 @@ from typing import Any
 
 from oic.diagnostics import fail
 from oic.dtypes import Array
-from oic.importers.checkpoint import Checkpoint
+from oic.importers.checkpoint import Checkpoint, Layers
 
 PREFILL = 128  # tokens of one step at most, unless the importer is told otherwise
 
@@ -44,6 +44,10 @@ class Request:
     def alone(self, c: Checkpoint) -> None:
         """Refuse a batch and a narrow cache, for a family whose graph has neither."""
         self.wide(c, "no cache of keys and values")
+        self.whole(c)
+
+    def whole(self, c: Checkpoint) -> None:
+        """Refuse a batch, for a family whose graph has none."""
         if self.batch is not None:
             hint = "several prompts run as sessions: `oic generate --threads`"
             raise fail("import-config", f"{c.model.name}: the graph of '{c.family}' has no batch", hint=hint)
@@ -54,7 +58,7 @@ class FamilyGraph:
     """A family's graph.
 
     features  what the model has, in words
-    weights   the tensors that it asks for: by name or pattern, how many layers
+    weights   the tensors that it asks for: by name or pattern, the layers
     buffers   a regular expression of names in the checkpoint that are no weights
     extra     constants that no checkpoint has
     context   tokens that it has room for; None: a state of fixed size
@@ -63,7 +67,7 @@ class FamilyGraph:
 
     text: str
     features: list[str]
-    weights: dict[str, int]
+    weights: dict[str, Layers]
     buffers: str
     extra: dict[str, Array] = field(default_factory=dict)
     context: int | None = None

@@ -8,7 +8,7 @@ from functools import cache
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from oic.dtypes import f32
-from oic.importers.checkpoint import Checkpoint
+from oic.importers.checkpoint import Checkpoint, Layers
 from oic.importers.family import FamilyGraph, Request
 from oic.importers.writer import Writer
 from oic.resources import templates_dir
@@ -62,7 +62,7 @@ def graph_of(
         context=context, prefill=request.prefill, types=types,
         widened={name: "" if type_ is f32 else ", to=f32" for name, type_ in types.items()},
     )  # fmt: skip
-    weights = dict.fromkeys(tensors.values(), layers)
+    weights: dict[str, Layers] = dict.fromkeys(tensors.values(), layers)
     return FamilyGraph(text, features, weights, "^$", context=context, metadata=metadata)
 
 

@@ -5,10 +5,22 @@ import sys
 from dataclasses import replace
 from typing import Any
 
+from oic.importers import mamba2
 from oic.importers.checkpoint import Checkpoint
-from oic.importers.decoder import Decoder, Layer, Matrix, Network, Norm, RotaryEmbedding, head
+from oic.importers.decoder import (
+    Decoder,
+    Layer,
+    Matrix,
+    Network,
+    Norm,
+    RotaryEmbedding,
+    Scan,
+    ShortConvolution,
+    TimeFilter,
+    head,
+)  # fmt: skip
 
-BUFFERS = r"rotary_emb\.inv_freq$"
+BUFFERS = r"rotary_emb\.inv_freq$|\.mamba\.mup_vector$"
 SIGNS = (("model.layers.0.self_attn.q_proj.weight",), ("layers.0.self_attn.q_proj.weight",))
 HEADS = ("num_attention_heads", "n_heads")
 EPS = ("rms_norm_eps", "norm_epsilon", "layer_norm_eps", "norm_eps")
@@ -23,7 +35,7 @@ FAMILIES = (
     "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "vaultgemma", "smollm3", "olmo2", "olmo3",
     "starcoder2", "arcee", "ernie4_5", "exaone4", "granite", "helium", "stablelm", "phi", "phi3", "olmo", "cohere",
     "cohere2", "glm", "glm4", "nemotron", "jais2", "seed_oss", "hunyuan_v1_dense", "hyperclovax", "ministral", "cwm",
-    "iquestcoder", "internlm3",
+    "iquestcoder", "internlm3", "lfm2", "granitemoehybrid", "falcon_h1",
 )  # fmt: skip
 GEMMAS = {"gemma", "gemma2", "gemma3_text", "vaultgemma"}
 """Families whose embedding is scaled by √width."""
@@ -31,8 +43,17 @@ PLUS_ONE = {*GEMMAS, "nemotron"}
 """Families whose norms multiply by 1 + weight."""
 INTERLEAVED = {"ernie4_5", "helium", "cohere", "cohere2", "glm", "glm4"}
 """Families whose rotary positions turn adjacent pairs."""
+RMS = {"lfm2"}
+"""Families whose norms are rms whatever key says their eps."""
 NOT_SET = {"gemma": {"hidden_activation"}}
 """Keys whose null means the family's default."""
+
+OTHER_KEYS = {
+    "lfm2": {"intermediate_size": "block_ff_dim", "tie_word_embeddings": "tie_embedding"},
+    "granitemoehybrid": {"intermediate_size": "shared_intermediate_size", "layer_types": "layers_block_type"},
+    "falcon_h1": {"logit_scale": "lm_head_multiplier"},
+}
+"""Keys by which a family says something, first."""
 
 _GEMMA2 = {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "sliding_window": 4096,
            "query_pre_attn_scalar": 256, "hidden_activation": "gelu_pytorch_tanh", "head_dim": 256}  # fmt: skip
@@ -70,15 +91,28 @@ DEFAULTS: dict[str, dict[str, Any]] = {
             "sliding_window_pattern": 4, "rope_theta": 1000000.0},
     "iquestcoder": {"rms_norm_eps": 1e-5, "head_dim": 128, "num_key_value_heads": 8},
     "internlm3": {"rms_norm_eps": 1e-5, "head_dim": 128, "num_key_value_heads": 2},
+    "granitemoehybrid": {"attention_multiplier": 1.0},
+    "falcon_h1": {"rms_norm_eps": 1e-5, "num_key_value_heads": 8},
+    "lfm2": {"norm_eps": 1e-5, "rope_theta": 1000000.0, "num_key_value_heads": 8, "block_auto_adjust_ff_dim": True},
     "phi": {"layer_norm_eps": 1e-5, "partial_rotary_factor": 0.5, "hidden_act": "gelu_new",
             "use_parallel_residual": True},
     "gpt_neox": {"rotary_pct": 0.25, "hidden_act": "gelu", "use_parallel_residual": True, "layer_norm_eps": 1e-5},
 }  # fmt: skip
 """What a family's configuration means where it says nothing, as far as it differs from Llama's."""
 
-TIED = {*GEMMAS, "smollm3", "starcoder2", "ernie4_5", "cohere", "cohere2"}
+TIED = {*GEMMAS, "smollm3", "starcoder2", "ernie4_5", "cohere", "cohere2", "lfm2"}
 """Families whose head is the embedding where the configuration says nothing."""
 
+NETWORKS = {"lfm2": "feed_forward.", "falcon_h1": "feed_forward.", "granitemoehybrid": "shared_mlp."}
+"""What the module of the feed-forward network is called, where it is not `mlp`."""
+MIXERS = {"conv": "convolution", "mamba": "scan", "linear_attention": "scan"}
+"""Types of layers without attention."""
+TYPES = {
+    "lfm2": ("full_attention", "conv"),
+    "granitemoehybrid": ("attention", "full_attention", "mamba", "linear_attention"),
+}
+"""Types of layers of a family, where there are others than these two."""
+USUAL_TYPES = ("full_attention", "sliding_attention")
 ROPE_KEYS = {
     "rope_type", "type", "rope_theta", "factor", "partial_rotary_factor", "original_max_position_embeddings",
     "low_freq_factor", "high_freq_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "attention_factor",
@@ -110,6 +144,9 @@ def shapes(c: Checkpoint) -> None:
 
 def read(c: Checkpoint) -> Decoder:
     """Source: the configurations and weights of these families in Hugging Face's transformers."""
+    for known, other in OTHER_KEYS.get(c.family, {}).items():
+        if c.has(other):
+            c.config[known] = c.config[other]
     c.absent -= NOT_SET.get(c.family, set())
     c.assume(DEFAULTS.get(c.family, {}))
     width, heads = c.size("hidden_size"), c.size("num_attention_heads")
@@ -120,13 +157,15 @@ def read(c: Checkpoint) -> Decoder:
     parallel = c.flag("use_parallel_residual", default=False)
     return Decoder(
         family=c.family, vocab=c.size("vocab_size"), width=width, heads=heads,
-        kv_heads=c.size("num_key_value_heads", default=heads), head_size=size, inner=c.size("intermediate_size"),
+        kv_heads=c.size("num_key_value_heads", default=heads), head_size=size, inner=_inner(c),
         context=Decoder.room(c.size(CONTEXT, default=2048), kinds), layers=kinds,
         embed=prefix + "embed_tokens.weight",
         embed_scale=math.sqrt(width) if c.family in GEMMAS else _told(c, "embedding_multiplier", 1),
-        network=_network(c, modules, layer + "mlp."),
+        network=_network(c, modules, layer + NETWORKS.get(c.family, "mlp.")),
+        convolution=_convolution(c, layer + "conv.") if c.present(layer + "conv.conv.weight") else None,
+        scan=_scan(c, layer + "mamba.") if c.present(layer + "mamba.A_log") else None,
         parallel=parallel, residual_scale=_told(c, "residual_multiplier", 1),
-        final=modules.norm(prefix, "norm", "final_layernorm", asked=True),
+        final=modules.norm(prefix, "norm", "final_layernorm", "embedding_norm", asked=True),
         final_softcap=_told(c, "final_logit_softcapping"),
         head=head(c, "lm_head", prefix + "embed_tokens.weight", default=c.family in TIED),
         **_attention(c, modules, layer + "self_attn.", size), **_norms(c, modules, layer, parallel), **_logits(c),
@@ -148,7 +187,8 @@ class _Modules:
         if not (asked or c.present(f"{name}.weight")):
             return None
         bias = c.there(f"{name}.bias")
-        rms = EPS[0] in self.keys and (c.has(EPS[0]) or not any(map(c.has, self.keys)))
+        told = EPS[0] in self.keys and (c.has(EPS[0]) or not any(map(c.has, self.keys)))
+        rms = told or c.family in RMS
         eps, kind = c.positive(*self.keys, default=1e-6), "rms" if rms and not bias else "layer"
         return Norm(f"{name}.weight", kind, eps, bias, c.family in PLUS_ONE, len(c.shape(f"{name}.weight")) == 2)
 
@@ -175,11 +215,13 @@ def _attention(c: Checkpoint, modules: _Modules, place: str, size: int) -> dict[
     whole, scalar = c.present(place + "qkv_proj.weight"), "query_pre_attn_scalar"
     return {
         **{n: modules.matrix(place, f"{n}_proj") for n in (("qkv",) if whole else ("q", "k", "v"))},
-        "o": modules.matrix(place, "o_proj", "dense"), "clip": _told(c, "clip_qkv"), "q_norm": q_norm,
+        "o": modules.matrix(place, "o_proj", "dense", "out_proj"), "clip": _told(c, "clip_qkv"), "q_norm": q_norm,
         "k_norm": modules.norm(place, "k_norm", "k_layernorm", "key_layernorm"),
         "norm_turned": q_norm is not None and c.family == "hunyuan_v1_dense",
         "norm_whole": q_norm is not None and not q_norm.by_head and c.shape(q_norm.tensor or "") != (size,),
-        "scale": c.positive(scalar) ** -0.5 if c.has(scalar) else _told(c, "attention_multiplier"),
+        "scale": c.positive(scalar) ** -0.5 if c.has(scalar) else _told(c, "attention_multiplier")
+        if c.has("attention_multiplier") or not c.has("key_multiplier") else size**-0.5 * c.positive("key_multiplier"),
+        "scale_in": _told(c, "attention_in_multiplier", 1), "scale_out": _told(c, "attention_out_multiplier", 1),
         "softcap": _told(c, "attn_logit_softcapping"),
     }  # fmt: skip
 
@@ -187,7 +229,7 @@ def _attention(c: Checkpoint, modules: _Modules, place: str, size: int) -> dict[
 def _norms(c: Checkpoint, modules: _Modules, layer: str, parallel: bool) -> dict[str, Any]:
     """The norms before and after both sublayers."""
     both = c.present(layer + "pre_feedforward_layernorm.weight")  # norms around both sublayers
-    before = modules.norm(layer, "input_layernorm", "attention_layernorm", asked=c.family == "olmo")
+    before = modules.norm(layer, "input_layernorm", "attention_layernorm", "operator_norm", asked=c.family == "olmo")
     around = modules.norm(layer, "post_self_attn_layernorm", "post_norm1")
     _demand_said(c, "use_post_norm", around)
     if both or before is None:
@@ -197,7 +239,7 @@ def _norms(c: Checkpoint, modules: _Modules, layer: str, parallel: bool) -> dict
             "before_network": modules.norm(layer, "pre_feedforward_layernorm") if both else None,
             "after_network": modules.norm(layer, "post_feedforward_layernorm", asked=not both),
         }
-    second = "post_attention_layernorm", "feedforward_layernorm"
+    second = "post_attention_layernorm", "feedforward_layernorm", "ffn_norm", "pre_ff_layernorm"
     return {
         "before_attention": before, "after_attention": around,
         "before_network": modules.norm(layer, *second, asked=not parallel),
@@ -207,10 +249,57 @@ def _norms(c: Checkpoint, modules: _Modules, layer: str, parallel: bool) -> dict
 
 def _network(c: Checkpoint, modules: _Modules, place: str) -> Network:
     """Gate and up may be one tensor."""
-    fused = c.present(place + "gate_up_proj.weight")
-    up = modules.matrix(place, "up_proj", "c_fc", "fc1", *["gate_up_proj"] * fused)
-    gate = up if fused else modules.matrix(place, "gate_proj") if c.present(place + "gate_proj.weight") else None
-    return Network(up, modules.matrix(place, "down_proj", "c_proj", "fc2"), _activation(c), gate)
+    fused = next((name for name in ("gate_up_proj", "input_linear") if c.present(f"{place}{name}.weight")), None)
+    up = modules.matrix(place, *([fused] if fused else ["up_proj", "c_fc", "fc1", "w3"]))
+    gate = modules.matrix(place, "gate_proj", "w1")
+    down = modules.matrix(place, "down_proj", "c_proj", "fc2", "w2", "output_linear")
+    scales = _scales(c, "mlp_multipliers", 2) or (None, None)
+    return Network(up, down, _activation(c), up if fused else gate if c.present(gate.tensor) else None, *scales)
+
+
+def _scales(c: Checkpoint, key: str, count: int) -> tuple[float, ...] | None:
+    """A list of so many factors."""
+    found = c.value(key)
+    good = found is None or (
+        isinstance(found, list) and len(found) == count
+        and all(type(f) in (int, float) and abs(f) <= sys.float_info.max for f in found)
+    )  # fmt: skip
+    c.demand(good, key, found, f"a list of {count} factors")
+    return None if found is None else tuple(map(float, found))
+
+
+def _scan(c: Checkpoint, place: str) -> Scan:
+    """That of hybrids; Falcon-H1 has factors everywhere, and a norm or none."""
+    falcon, eps = c.family == "falcon_h1", c.positive("rms_norm_eps", default=1e-6)
+    keys = mamba2.HYBRID_KEYS | ({"out_bias": "projectors_bias"} if falcon else {})
+    return mamba2.scan(
+        c, place, keys, _activation(c), groups=1, eps=eps,
+        normed=not falcon or c.flag("mamba_rms_norm", default=False),
+        norm_first=falcon and c.flag("mamba_norm_before_gate", default=True),
+        scale_in=_told(c, "ssm_in_multiplier", 1), scale_out=_told(c, "ssm_out_multiplier", 1),
+        scales=_scales(c, "ssm_multipliers", 5),
+    )  # fmt: skip
+
+
+def _inner(c: Checkpoint) -> int:
+    """The width inside the network, which LFM2 makes of what it says."""
+    said = c.size("intermediate_size")
+    if c.family != "lfm2" or not c.flag("block_auto_adjust_ff_dim", default=True):
+        return said
+    factor, multiple = c.optional("block_ffn_dim_multiplier"), c.size("block_multiple_of", default=256)
+    if "block_ffn_dim_multiplier" in c.absent:
+        return int(2 * said / 3)
+    adjusted = int((1.0 if factor is None else factor) * int(2 * said / 3))
+    return -(-adjusted // multiple) * multiple
+
+
+def _convolution(c: Checkpoint, place: str) -> ShortConvolution:
+    """LFM2's: a bias for all three, or none."""
+    filter = TimeFilter.of(c, place + "conv", "conv_L_cache")
+    found = ShortConvolution(Matrix.of(c, place + "in_proj"), filter, Matrix.of(c, place + "out_proj"))
+    if found.into.bias or found.convolution.filter.bias or found.out.bias:
+        c.deny("conv_bias")
+    return found
 
 
 def _logits(c: Checkpoint) -> dict[str, Any]:
@@ -258,18 +347,35 @@ def gpt_neox(c: Checkpoint) -> Decoder:
 
 def layers(c: Checkpoint, count: int, size: int) -> tuple[Layer, ...]:
     """Windows and rotary positions of each layer."""
+    if c.family == "falcon_h1":
+        return (Layer(rope=rope(c, size, "full_attention"), mixers=("scan", "attention")),) * count
     every = c.size("no_rope_layer_interval") if c.has("no_rope_layer_interval") else count + 1
     rotary = c.items("no_rope_layers", count) or [(i + 1) % every != 0 for i in range(count)]
+    if c.family == "granitemoehybrid":
+        rotary = [c.text("position_embedding_type", default="none") == "rope"] * count
     sliding = _sliding(c, rotary)
     window = c.size("sliding_window") if any(sliding) else None
     if c.family == "cohere2" or (c.family == "exaone4" and c.has("sliding_window")):
         rotary = sliding
     style = "interleaved" if c.family in INTERLEAVED else "half"
     everywhere, near = (replace(rope(c, size, kind), style=style) for kind in ("full_attention", "sliding_attention"))
+    attends = [kind not in MIXERS for kind in _types(c, count)]
     return tuple(
-        Layer(window if slides else None, (near if slides else everywhere) if turned else None)
-        for slides, turned in zip(sliding, rotary)
-    )
+        Layer(window if slides else None, (near if slides else everywhere) if turned else None) if looks
+        else Layer(mixers=(MIXERS[kind],))
+        for slides, turned, looks, kind in zip(sliding, rotary, attends, _types(c, count))
+    )  # fmt: skip
+
+
+def _types(c: Checkpoint, count: int) -> list[str]:
+    """What mixes the tokens in each layer, as the configuration says it; "" where it does not."""
+    kinds = c.items("layer_types", count)
+    if kinds is not None or c.family != "lfm2":
+        return kinds or ["mamba" if c.family == "granitemoehybrid" else ""] * count
+    full = c.value("full_attn_idxs")
+    full = list(range(count)) if full is None else full
+    c.demand(isinstance(full, list), "full_attn_idxs", full, "a list of numbers of layers")
+    return ["full_attention" if i in full else "conv" for i in range(count)]
 
 
 def _sliding(c: Checkpoint, rotary: list[Any]) -> list[bool]:
@@ -278,7 +384,7 @@ def _sliding(c: Checkpoint, rotary: list[Any]) -> list[bool]:
     kinds = c.items("layer_types", count)
     if kinds is not None:
         for kind in kinds:
-            c.require("layer_types", kind, "full_attention", "sliding_attention")
+            c.require("layer_types", kind, *TYPES.get(c.family, USUAL_TYPES))
         return [kind == "sliding_attention" for kind in kinds]
     if c.family == "cohere2":  # whose layers without a window have no rotary positions
         c.require("use_sliding_window", c.flag("use_sliding_window", default=c.size("sliding_window") > 0), True)

@@ -2,7 +2,7 @@
 
 from oic.importers import gguf
 from oic.importers.checkpoint import Checkpoint
-from oic.importers.decoder import Matrix, Norm, head
+from oic.importers.decoder import Matrix, Norm, TimeFilter, head
 from oic.importers.family import FamilyGraph, Request
 from oic.importers.graph_template import text_of
 from oic.importers.transformer import ACTIVATIONS, HEAD_COPY, ends
@@ -10,7 +10,7 @@ from oic.importers.writer import Writer
 
 SIGNS = (("backbone.norm_f.weight", "backbone.layers.0.mixer.x_proj.weight"),)
 FALCON = "falcon_mamba"
-PARTS = ("into", "filter", "choice", "steps", "out")
+PARTS = ("into", "choice", "steps", "out")
 """Modules of a layer, as the template calls them."""
 SIZES = ("hidden_size", "intermediate_size", "state_size", "time_step_rank", "conv_kernel", "num_hidden_layers")
 SSM = ("inner_size", "state_size", "time_step_rank", "conv_kernel")
@@ -50,15 +50,15 @@ def _program(
 ) -> FamilyGraph:  # fmt: skip
     """The graph, whose sizes the shapes tell; `keys` are those of the configuration that say them too."""
     request.recurrent(c)
+    convolution = TimeFilter.of(c, modules.pop(1), keys[4])
     matrices = dict(zip(PARTS, (Matrix.of(c, name) for name in modules), strict=True))
-    names = (embed, rates, matrices["steps"].tensor, matrices["filter"].tensor)
-    shapes = {name: c.shape(name) for name in names}
-    if [len(shape) for shape in shapes.values()] not in ([2, 2, 2, 2], [2, 2, 2, 3]) or shapes[names[3]][-1] < 2:
-        raise c.misshapen("Mamba", shapes, "[vocab, width], [channels, state], [channels, rank], [channels, 1, taps]")
-    (vocab, width), (inner, state), (_, rank), (*dims, taps) = shapes.values()
-    layers = c.count(rates)
-    for key, *parts in (("use_bias", "into", "out"), ("use_conv_bias", "filter")):
-        if any(matrices[part].bias for part in parts):
+    shapes = {name: c.shape(name) for name in (embed, rates, matrices["steps"].tensor)}
+    if any(len(shape) != 2 for shape in shapes.values()):
+        raise c.misshapen("Mamba", shapes, "[vocab, width], [channels, state], [channels, rank]")
+    (vocab, width), (inner, state), (_, rank) = shapes.values()
+    layers, taps = c.count(rates), convolution.taps
+    for key, *found in (("use_bias", matrices["into"], matrices["out"]), ("use_conv_bias", convolution.filter)):
+        if any(matrix.bias for matrix in found):
             c.deny(key)
     for key, size in zip(keys, (width, inner, state, rank, taps, layers), strict=True):
         c.demand(c.value(key) in (None, "auto", size), key, c.value(key), f"{size}, as the shapes of the tensors say")
@@ -68,7 +68,7 @@ def _program(
     w = Writer(c=c, layers=layers)
     text = text_of(
         "mamba", w, request, features=features, vocab=vocab, width=width, inner=inner, state=state, rank=rank,
-        taps=taps, layers=layers, embed=embed, head=head, rates=rates, flat=len(dims) == 1, rms_eps=rms_eps,
+        taps=taps, layers=layers, embed=embed, head=head, rates=rates, convolution=convolution, rms_eps=rms_eps,
         activation=ACTIVATIONS[activation], **matrices, **values,
     )  # fmt: skip
     buffers = HEAD_COPY if head.tensor == embed else "^$"

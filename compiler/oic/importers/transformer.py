@@ -57,13 +57,18 @@ def transformer_program(c: Checkpoint, model: Decoder | EncoderDecoder, buffers:
     if not 1 <= room <= (most or MOST_TOKENS) or request.prefill < 1:
         known = f"1 to {MOST_TOKENS}" if most is None else f"1 to {most}, the positions that it has learned"
         raise fail("import-config", f"a context of {room} tokens, {request.prefill} a step: the model takes {known}")
+    fixed = isinstance(model, Decoder) and not model.o
+    if fixed:
+        request.recurrent(c)
+    elif isinstance(model, Decoder) and (model.convolution or model.scan):
+        request.whole(c)
     if request.batch is not None and request.batch < 1:
         raise fail("import-config", f"a batch of {request.batch}: 1 or more")
     if request.cache not in CACHES:
         raise fail("import-config", f"a cache of '{request.cache}': {', '.join(CACHES)}")
     model = replace(model, context=room)
     if isinstance(model, Decoder):
-        network = (model.network.up, model.network.down, model.network.gate)
+        network = (model.network.up, model.network.down, model.network.gate) if model.network else ()
         for keys, matrices in zip(BIASES, ((model.q, model.k, model.v, model.qkv), (model.o,), network), strict=True):
             if any(matrix and matrix.bias for matrix in matrices):
                 c.deny(*keys)
@@ -80,7 +85,7 @@ def transformer_program(c: Checkpoint, model: Decoder | EncoderDecoder, buffers:
         text = text_of("encoder_decoder", w, request, m=model, decoder_w=other, activations=ACTIVATIONS)
     return FamilyGraph(
         text, model.features(), w.weights, f"{buffers}|{HEAD_COPY}" if model.head.tensor == model.embed else buffers,
-        w.extra, room, ends(c) | ({} if most is None else {POSITIONS: most}),
+        w.extra, None if fixed else room, ends(c) | ({} if most is None else {POSITIONS: most}),
     )  # fmt: skip
 
 

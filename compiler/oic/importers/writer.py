@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from oic.dtypes import Array, DType, f32
-from oic.importers.checkpoint import STACKED, Checkpoint
+from oic.importers.checkpoint import STACKED, Checkpoint, Layers
 
 INVERSE = "inverse_of_layer"
 
@@ -16,7 +16,7 @@ class Writer:
     """What a graph's template asks for constants: writers of parts of one graph share all behind the layers.
 
     c          the checkpoint whose tensors are asked for
-    layers     how many values `{l}` in the name of a tensor takes
+    layers     values that `{l}` in the name of a tensor takes
     constants  their declarations
     names      what the tensors that were asked for are called
     weights    their layers
@@ -24,10 +24,10 @@ class Writer:
     """
 
     c: Checkpoint
-    layers: int
+    layers: Layers
     constants: list[str] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
-    weights: dict[str, int] = field(default_factory=dict)
+    weights: dict[str, Layers] = field(default_factory=dict)
     extra: dict[str, Array] = field(default_factory=dict)
 
     def stored(self, tensor: str) -> DType:
@@ -52,6 +52,7 @@ class Writer:
     def inverse_of_layer(self) -> str:
         """1 / (l + 1) in layer l, a constant of the importer's own."""
         if INVERSE not in self.extra:
+            assert isinstance(self.layers, int), "all layers have it"
             self.extra[INVERSE] = 1 / np.arange(1, self.layers + 1, dtype=np.float32)
             self.constants.append(f"{INVERSE}(l): f32; // 1 / (l + 1)")
         return f"{INVERSE}[l]"

@@ -1,0 +1,90 @@
+"""State spaces of heads (Mamba-2): alone, and as what mixes the tokens in layers of hybrids."""
+
+import math
+from typing import Any
+
+from oic.importers.checkpoint import Checkpoint
+from oic.importers.decoder import Decoder, Layer, Matrix, Norm, Scan, TimeFilter, head
+
+MAMBA2 = "mamba2"
+SIGNS = (("backbone.norm_f.weight", "backbone.layers.0.mixer.dt_bias"),)
+KEYS = {
+    "heads": "num_heads", "head": "head_dim", "groups": "n_groups", "state": "state_size", "taps": "conv_kernel",
+    "expand": "expand", "bias": "use_bias", "out_bias": "use_bias", "conv_bias": "use_conv_bias",
+}  # fmt: skip
+HYBRID_KEYS = {
+    "heads": "mamba_n_heads", "head": "mamba_d_head", "groups": "mamba_n_groups", "state": "mamba_d_state",
+    "taps": "mamba_d_conv", "expand": "mamba_expand", "bias": "mamba_proj_bias", "out_bias": "mamba_proj_bias",
+    "conv_bias": "mamba_conv_bias",
+}  # fmt: skip
+"""What configurations call sizes and biases."""
+LIMITS = "time_step_limit"
+
+
+def read(c: Checkpoint) -> Decoder:
+    """Source: `mamba2` in Hugging Face's transformers."""
+    embed = c.prefix("backbone.embeddings", "backbone.embedding", probe=".weight") + ".weight"
+    layer, eps = "backbone.layers.{l}.", c.positive("layer_norm_epsilon", default=1e-5)
+    found = scan(c, layer + "mixer.", KEYS, c.text("hidden_act", default="silu"), groups=8, eps=eps)
+    shape, count = c.shape(embed), c.count(found.rates)
+    if len(shape) != 2:
+        raise c.misshapen("Mamba-2", {embed: shape}, "[vocab, width]")
+    for key, size in zip(("vocab_size", "hidden_size", "num_hidden_layers"), (*shape, count), strict=True):
+        c.demand(c.value(key) in (None, size), key, c.value(key), f"{size}, as the shapes of the tensors say")
+    return Decoder(
+        family=MAMBA2, vocab=shape[0], width=shape[1], heads=0, kv_heads=0, head_size=0, inner=0, context=(1 << 31) - 1,
+        layers=(Layer(mixers=("scan",)),) * count, embed=embed, o=None, network=None, scan=found,
+        before_attention=Norm(f"{layer}norm.weight", "rms", eps), final=Norm("backbone.norm_f.weight", "rms", eps),
+        head=head(c, "lm_head", embed, default=False),
+    )  # fmt: skip
+
+
+def scan(
+    c: Checkpoint, place: str, keys: dict[str, str], activation: str, *, groups: int, eps: float, normed: bool = True,
+    **more: Any,
+) -> Scan:  # fmt: skip
+    """The state space of a module; shapes tell its sizes, and the configuration may not say others.
+
+    groups  of heads, where nothing says it
+    normed  it has a norm
+    """
+    into, out = Matrix.of(c, place + "in_proj"), Matrix.of(c, place + "out_proj")
+    convolution = TimeFilter.of(c, place + "conv1d", keys["taps"])
+    shapes = {name: c.shape(name) for name in (place + "A_log", out.tensor)}
+    groups = c.size(keys["groups"], default=groups)
+    (heads,), (_width, inner) = shapes.values() if list(map(len, shapes.values())) == [1, 2] else ((1,), (1, 0))
+    rest = convolution.channels - inner
+    if not 0 < heads <= inner or inner % heads or rest < 2 * groups or rest % (2 * groups) or heads % groups:
+        shapes[convolution.filter.tensor] = (convolution.channels,)
+        raise c.misshapen("state space", shapes, f"A_log [heads], channels that {keys['groups']} divides")
+    sizes = {"heads": heads, "head": inner // heads, "state": rest // 2 // groups, "taps": convolution.taps}
+    for name, size in sizes.items():
+        said = c.value(keys[name])
+        c.demand(said in (None, "auto", size), keys[name], said, f"{size}, as the shapes of the tensors say")
+    for matrix, name in ((into, "bias"), (out, "out_bias"), (convolution.filter, "conv_bias")):
+        if matrix.bias:
+            c.deny(keys[name])
+    least, most = _limits(c)
+    return Scan(
+        into, convolution, out, heads, inner // heads, groups, sizes["state"], place + "A_log", place + "dt_bias",
+        place + "D", activation, norm=Norm(place + "norm.weight", "rms", eps) if normed else None,
+        norm_groups=groups, least=least, most=most, **more,
+    )  # fmt: skip
+
+
+def _limits(c: Checkpoint) -> tuple[float, float | None]:
+    """The least and the largest step in time; None: any."""
+    said = c.value(LIMITS)
+    if said is None:
+        return 0.0, None
+    good = isinstance(said, list) and len(said) == 2
+    found = [_endless(limit) for limit in said] if good else []
+    good = good and all(type(limit) in (int, float) for limit in found) and 0 <= found[0] <= found[1]
+    c.demand(good, LIMITS, said, "two numbers, the least and the largest step in time")
+    return float(found[0]), float(found[1]) if math.isfinite(found[1]) else None
+
+
+def _endless(limit: Any) -> Any:
+    """A number, or how configurations say that there is no end."""
+    named = limit.get("__float__") if isinstance(limit, dict) else limit
+    return math.inf if named in ("Infinity", "inf") else limit
