@@ -177,7 +177,7 @@ def test_what_is_wrong_with_a_state_space_is_named(tmp_path: Path) -> None:
 def test_what_is_wrong_with_layers_of_several_kinds_is_named(tmp_path: Path) -> None:
     wrong: dict[str, dict[str, Any]] = {
         "mamba2": {"num_heads": 4, "head_dim": 8, "state_size": 4, "conv_kernel": 3, "num_hidden_layers": 3, "hidden_size": 8,
-                   "use_conv_bias": False, "hidden_act": "mish", "time_step_limit": [2, 1], "vocab_size": 25},
+                   "use_conv_bias": False, "hidden_act": "mish", "time_step_limit": [0.0, 0.1], "vocab_size": 25},
         "lfm2": {"conv_L_cache": 4, "full_attn_idxs": 3, "layer_types": ["conv", "mamba"] * 2},
         "granitemoehybrid": {"mamba_n_heads": 4, "mamba_d_head": 8, "mamba_d_state": 4, "mamba_d_conv": 3, "num_local_experts": 8,
                              "layer_types": ["conv", "mamba"] * 2, "mamba_conv_bias": False, "time_step_limit": [0.1]},

@@ -182,9 +182,9 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         **HEADS, "n_groups": 1, "state_size": 4, "tie_word_embeddings": True, "use_bias": True, "use_conv_bias": False,
         "layer_norm_epsilon": 1e-3,
     }),
-    "mamba2-limits": ("Mamba2", {
+    "mamba2-two-taps": ("Mamba2", {
         "num_heads": 2, "head_dim": 48, "expand": 3, "n_groups": 2, "state_size": 3, "conv_kernel": 2, "hidden_act": "gelu",
-        "time_step_limit": (0.5, 0.9), "chunk_size": 4,
+        "chunk_size": 4,
     }),
     "granitemoehybrid": ("GraniteMoeHybrid", {**GRANITE4, "layer_types": STATES}),
     "granitemoehybrid-scales": ("GraniteMoeHybrid", {

@@ -160,9 +160,10 @@ def test_against_the_library(generator: oic.Generator, tmp_path: Path) -> None:
     assert verify(generator, "transformers", count=50, within=1e-3).passed
 
 
-@pytest.mark.parametrize("family", ["mamba", "falcon_mamba"])
+@pytest.mark.parametrize("family", ["mamba", "falcon_mamba", *checkpoints.HYBRIDS])
 def test_a_state_of_fixed_size_against_the_library(family: str, tmp_path: Path) -> None:
-    """What the library hands from step to step has another name there."""
+    """What the library hands from step to step has another name there; of layers of several kinds it is both."""
     pytest.importorskip("transformers")
-    source = checkpoints.checkpoint(tmp_path / "in", family, expand=2, intermediate_size=32)
+    more = {} if family in checkpoints.HYBRIDS else {"intermediate_size": 32}
+    source = checkpoints.checkpoint(tmp_path / "in", family, expand=2, **more)
     assert verify(source, "transformers", prompts=[PROMPT, [3]], count=COUNT, within=1e-3).passed

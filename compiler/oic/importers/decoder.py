@@ -112,7 +112,6 @@ class Scan:
     steps_bias    of steps in time
     skip          of channels past the state
     norm          of gated results, each of `norm_groups` parts by itself; before the gate if `norm_first`
-    most, least   of steps in time
     scales        of what `into` gives, by its five parts; `scale_in` and `scale_out` of what it takes and gives
     """
 
@@ -131,8 +130,6 @@ class Scan:
     norm: Norm | None = None
     norm_groups: int = 1
     norm_first: bool = False
-    least: float = 0.0
-    most: float | None = None
     scale_in: float | None = None
     scale_out: float | None = None
     scales: tuple[float, ...] | None = None

@@ -64,27 +64,17 @@ def scan(
     for matrix, name in ((into, "bias"), (out, "out_bias"), (convolution.filter, "conv_bias")):
         if matrix.bias:
             c.deny(keys[name])
-    least, most = _limits(c)
+    _demand_free_steps(c)
     return Scan(
         into, convolution, out, heads, inner // heads, groups, sizes["state"], place + "A_log", place + "dt_bias",
         place + "D", activation, norm=Norm(place + "norm.weight", "rms", eps) if normed else None,
-        norm_groups=groups, least=least, most=most, **more,
+        norm_groups=groups, **more,
     )  # fmt: skip
 
 
-def _limits(c: Checkpoint) -> tuple[float, float | None]:
-    """The least and the largest step in time; None: any."""
+def _demand_free_steps(c: Checkpoint) -> None:
+    """No limits of steps in time: the families' own code has them for prompts, and not for single tokens."""
     said = c.value(LIMITS)
-    if said is None:
-        return 0.0, None
-    good = isinstance(said, list) and len(said) == 2
-    found = [_endless(limit) for limit in said] if good else []
-    good = good and all(type(limit) in (int, float) for limit in found) and 0 <= found[0] <= found[1]
-    c.demand(good, LIMITS, said, "two numbers, the least and the largest step in time")
-    return float(found[0]), float(found[1]) if math.isfinite(found[1]) else None
-
-
-def _endless(limit: Any) -> Any:
-    """A number, or how configurations say that there is no end."""
-    named = limit.get("__float__") if isinstance(limit, dict) else limit
-    return math.inf if named in ("Infinity", "inf") else limit
+    ends = said if isinstance(said, list) and len(said) == 2 else [said, None]
+    most = ends[1].get("__float__") if isinstance(ends[1], dict) else ends[1]
+    c.demand(said is None or (ends[0] == 0 and most in (math.inf, "Infinity")), LIMITS, said, "[0.0, Infinity]")
