@@ -125,6 +125,35 @@ def test_after_a_doubt_the_other_steps_are_compared_from_the_state_of_the_librar
     assert doubts
 
 
+# Errors of a sum, which a copy of the library's state has, decide what is whole.
+SUMMED = """
+dynamic { x: f32; }
+volatile { all: i32; }
+persistent { total: f32; }
+block entry {
+    assign y: f32;
+    op exp(x) >> y;
+    assign before: f32;
+    cache.read total >> before;
+    op add(before, y) >> before;
+    cache.write before >> total;
+    op cast(before, to=i32) >> all;
+    return;
+}
+"""
+
+
+def test_what_follows_a_copy_of_the_library_is_in_doubt_too() -> None:
+    program = compile_graph(parse(f"graph summed {{ {SUMMED} }}", "summed.oi"), None, Settings())
+    steps = [Run("entry", {"x": np.float32(0)}, "take" if n % 4 == 3 else "") for n in range(16)]
+    doubts = 0
+    for seed in range(100, 106):
+        found = compare(program.module, Late(interface_of(program), PerturbedMachine(program.module, seed)), steps)
+        assert found.equal and found.steps == 16, found
+        doubts += len(found.doubts)
+    assert doubts
+
+
 REFUSED = """
 dynamic { i: i32; }
 persistent { n: i32; K(t): f32 @table @fixed(t=2); }
