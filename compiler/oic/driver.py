@@ -143,9 +143,11 @@ def _stored(module: Module, settings: Settings) -> "list[Decision]":
     if not stored and not native:
         return []
     from oic.passes.select_kernels import settle_native
+    from oic.passes.select_members import select_members
     from oic.passes.store_weights import store_weights
     from oic.passes.whole_products import whole_products
 
+    select_members(module)  # of which each is a matrix
     whole_products(module)  # matrices that are cut have one storage
     decisions = store_weights(module, settings.weights) if stored else []
     if native:

@@ -52,6 +52,13 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "cohere2": {"sliding_window": 5, "sliding_window_pattern": 2},
     "glm4": {"head_dim": 8},
     "hunyuan_v1_dense": {"rope_scaling": {"type": "dynamic", "factor": 1.0, "alpha": 50.0}},
+    "mixtral": {"num_local_experts": 4},
+    "qwen2_moe": {
+        "num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 12, "shared_expert_intermediate_size": 8,
+    },
+    "qwen3_moe": {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "norm_topk_prob": True},
+    "olmoe": {"num_experts": 4, "num_experts_per_tok": 1},
+    "granitemoeshared": {"shared_intermediate_size": 8, "attention_multiplier": 0.3},
     "opt": {"ffn_dim": 20},
     "mamba": {"state_size": 3, "conv_kernel": 4, "time_step_rank": 2},
     "falcon_mamba": {"state_size": 3, "conv_kernel": 4, "time_step_rank": 2, "tie_word_embeddings": False},
@@ -85,6 +92,7 @@ def checkpoint(folder: Path, family: str, seed: int = 0, **settings: Any) -> Pat
     (folder / "config.json").write_text(json.dumps(config))
     own = {"gpt2": gpt2, "gpt_neo": gpt_neo, "gpt_neox": gpt_neox, "opt": opt, "phi": phi, "mamba": mamba, "falcon_mamba": mamba}
     own |= dict.fromkeys(HYBRIDS, hybrid)
+    own |= dict.fromkeys(("mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "granitemoeshared"), mixture)
     shapes = own.get(family, llama)(config)
     tensors = {n: ("F32", _random(rng, shape).astype(np.float32)) for n, shape in shapes.items()}
     write_safetensors(folder / "model.safetensors", tensors)
@@ -227,6 +235,36 @@ def hybrid(config: dict[str, Any]) -> Shapes:
             del whole[f"{layer}mlp.up_proj.weight"]
             whole[f"{layer}shared_mlp.input_linear.weight"] = (40, width)
     return whole
+
+
+def mixture(config: dict[str, Any]) -> Shapes:
+    """The tensors of families with experts: those of the family without, with several networks."""
+    family, width = config["model_type"], config["hidden_size"]
+    kin = {"qwen2_moe": "qwen2", "qwen3_moe": "qwen3"}.get(family, "llama")
+    shapes = {n: s for n, s in llama({**config, "model_type": kin}).items() if ".mlp." not in n}
+    inner = config.get("moe_intermediate_size", config["intermediate_size"])
+    count = config.get("num_experts") or config.get("num_local_experts", 8)
+    shared = config.get("shared_expert_intermediate_size") or config.get("shared_intermediate_size")
+    names = ("w1", "w2", "w3") if family == "mixtral" else ("gate_proj", "down_proj", "up_proj")
+    for layer in (f"model.layers.{i}." for i in range(config["num_hidden_layers"])):
+        if family == "olmoe":
+            shapes |= {f"{layer}self_attn.q_norm.weight": (width,), f"{layer}self_attn.k_norm.weight": (width // 2,)}
+        if family == "granitemoeshared":
+            place = f"{layer}block_sparse_moe."
+            shapes |= {f"{place}router.layer.weight": (count, width), f"{place}input_linear.weight": (count, 2 * inner, width)}
+            shapes |= {f"{place}output_linear.weight": (count, width, inner)}
+            shapes |= {f"{layer}shared_mlp.input_linear.weight": (2 * shared, width)}
+            shapes |= {f"{layer}shared_mlp.output_linear.weight": (width, shared)}
+            continue
+        place = layer + ("block_sparse_moe." if family == "mixtral" else "mlp.")
+        networks = {f"{place}experts.{e}.": inner for e in range(count)} | ({f"{place}shared_expert.": shared} if shared else {})
+        shapes[f"{place}gate.weight"] = (count, width)
+        if shared:
+            shapes[f"{place}shared_expert_gate.weight"] = (1, width)
+        for network, own in networks.items():
+            sizes = (own, width), (width, own), (own, width)
+            shapes |= {f"{network}{n}.weight": size for n, size in zip(names, sizes, strict=True)}
+    return shapes
 
 
 def llama(config: dict[str, Any]) -> Shapes:

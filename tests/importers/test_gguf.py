@@ -217,11 +217,17 @@ CONVERTED: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "nemotron": ("nemotron", {}, {"rope.dimension_count": 2}),
     "jais2": ("jais2", {}, {}),
     "seed_oss": ("seed_oss", {"head_dim": 4}, {}),
+    "mixtral": ("llama", {}, {"expert_count": 4, "expert_used_count": 2, "rope.freq_base": 1e6}),
+    "qwen3_moe": ("qwen3moe", {"head_dim": 6}, {
+        "expert_count": 4, "expert_used_count": 2, "expert_feed_forward_length": 32, "rope.dimension_count": 6,
+        "attention.key_length": 6, "attention.value_length": 6,
+    }),
+    "olmoe": ("olmoe", {}, {"expert_count": 4, "expert_used_count": 1}),
     "hunyuan_v1_dense": ("hunyuan-dense", {}, {"rope.scaling.type": "none", "rope.freq_base": 1e4 * 50.0**2}),
 }  # fmt: skip
 
 
-TURNED = ("smollm3", "olmo")
+TURNED = ("smollm3", "olmo", "llama")
 """Architectures in whose files rows of q and k are in the order of adjacent pairs."""
 
 
@@ -230,7 +236,10 @@ def converted(tensors: Tensors, arch: str, config: dict[str, Any]) -> Tensors:
     layers, heads = config["num_hidden_layers"], config["num_attention_heads"]
     names = gguf.get_tensor_name_map(next(a for a, n in gguf.MODEL_ARCH_NAMES.items() if n == arch), layers)
     found = {}
-    for name, array in tensors.items():
+    stacks = {re.sub(r"experts\.0\.", "experts.", name): name for name in tensors if ".experts.0." in name}
+    experts = {name: np.stack([tensors[first.replace(".experts.0.", f".experts.{e}.")] for e in range(4)])
+               for name, first in stacks.items()}  # fmt: skip
+    for name, array in ({n: a for n, a in tensors.items() if ".experts." not in n} | experts).items():
         if ".query_key_value." in name:  # q, k and v of a head beside each other: all of q, of k, of v
             array = array.reshape(heads, 3, array.shape[0] // heads // 3, -1).swapaxes(0, 1).reshape(array.shape)
         if arch in TURNED and (".q_proj." in name or ".k_proj." in name):  # halves of a head: adjacent pairs
@@ -457,7 +466,6 @@ def test_without_the_package_blocks_are_refused_and_nothing_is_written(
         ("llama", {"embedding_length": None}, "import-config", "nothing says 'embedding_length'"),
         ("llama", {"block_count": 4_000_000_000}, "import-config", "at most"),
         ("llama", {"block_count": 3}, "import-weights", "missing: blk.2.attn_k.weight"),
-        ("llama", {"expert_count": 8}, "import-unsupported", "'expert_count' is 8"),
         ("llama", {"rope.scaling.type": "yarn"}, "import-unsupported", "'rope.scaling.type' is 'yarn'"),
         ("llama", {"rope.scaling.attn_factor": 1.5}, "import-unsupported", "'rope.scaling.attn_factor' is 1.5"),
         ("llama", {"rope.scaling.factor": -2.0}, "import-config", "should be above 0"),
@@ -467,6 +475,8 @@ def test_without_the_package_blocks_are_refused_and_nothing_is_written(
         ("llama", {"rope.dimension_count": 7}, "import-unsupported", "rope.dimension_count"),
         ("llama", {"attention.head_count": [4, 4]}, "import-config", "a positive integer"),
         ("llama", {"attention.value_length": 4}, "import-unsupported", "attention.value_length"),
+        ("llama", {"expert_count": 8, "expert_used_count": 9}, "import-unsupported", "'expert_used_count' is 9"),
+        ("llama", {"expert_count": 8, "expert_used_count": 2, "expert_gating_func": 2}, "import-unsupported", "'expert_gating_func' is 2"),
         ("llama", {"residual_scale": 0.5}, "import-unsupported", "'residual_scale' is 0.5"),
         ("command-r", {"attention.layer_norm_epsilon": 1e-5}, "import-config", "nothing says 'logit_scale'"),
         ("cohere2", {"attention.layer_norm_epsilon": 1e-5, "logit_scale": 1.0}, "import-config",

@@ -201,7 +201,7 @@ REFUSED = {
         {"model_type": "gemma3_text", "rope_parameters": {"full_attention": {"rope_type": "ntk", "factor": 2.0}}},
         "import-unsupported", "'rope_parameters.full_attention.rope_type' is 'ntk'",
     ),
-    "experts": ({"model_type": "mixtral", "num_local_experts": 8}, "import-unsupported", "'num_local_experts' is 8"),
+    "experts": ({"model_type": "jetmoe", "num_local_experts": 8}, "import-unsupported", "'num_local_experts' is 8"),
     "experts in a known family": ({"num_experts": 64}, "import-unsupported", "one feed-forward network a layer"),
     "layers": ({"layer_types": ["full_attention", "chunked"]}, "import-unsupported", "'layer_types' is 'chunked'"),
     "too few": ({"layer_types": ["full_attention"]}, "import-config", "a list of 2 items"),

@@ -151,6 +151,20 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "internlm3-dynamic": ("InternLM3", {
         "head_dim": 16, "rope_parameters": {"rope_type": "dynamic", "factor": 6.0, "rope_theta": 100.0},
     }),
+    "mixtral": ("Mixtral", {"num_local_experts": 4}),
+    "mixtral-sliding": ("Mixtral", {"num_local_experts": 3, "num_experts_per_tok": 1, "sliding_window": 5}),
+    "qwen2_moe": ("Qwen2Moe", {"num_experts": 6, "moe_intermediate_size": 24, "shared_expert_intermediate_size": 40}),
+    "qwen2_moe-whole": ("Qwen2Moe", {
+        "num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 24, "shared_expert_intermediate_size": 40,
+        "norm_topk_prob": True, "qkv_bias": False,
+    }),
+    "qwen3_moe": ("Qwen3Moe", {"num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 24, "head_dim": 16}),
+    "qwen3_moe-whole": ("Qwen3Moe", {
+        "num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 24, "norm_topk_prob": True,
+    }),
+    "olmoe": ("Olmoe", {"num_experts": 6, "num_experts_per_tok": 3, "clip_qkv": None}),
+    "granitemoe": ("GraniteMoe", {"num_local_experts": 4, "logits_scaling": 2.0, "embedding_multiplier": 2.0}),
+    "granitemoeshared": ("GraniteMoeShared", {"num_local_experts": 4, "shared_intermediate_size": 40}),
     "opt": ("OPT", {"ffn_dim": 48, "init_std": 0.3, "word_embed_proj_dim": 32}),
     "opt-untied": ("OPT", {
         "ffn_dim": 48, "init_std": 0.3, "word_embed_proj_dim": 32, "enable_bias": False, "tie_word_embeddings": False,
@@ -295,6 +309,13 @@ SAID: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         "attention_layers": None, "attention_types": [[["global", "local"], 2]], "intermediate_size": None,
         "window_size": None, "activation_function": None, "layer_norm_epsilon": None,
     }),
+    "mixtral-nothing-said": ("Mixtral", {
+        "num_attention_heads": 8, "num_key_value_heads": 8, "num_local_experts": 8, "num_experts_per_tok": 2,
+    }, {**NONE, "num_key_value_heads": None, "rms_norm_eps": None, "num_experts_per_tok": None, "num_local_experts": None}),
+    "olmoe-nothing-said": ("Olmoe", {"num_experts": 8, "num_experts_per_tok": 8, "num_key_value_heads": 4}, {
+        **NONE, "rms_norm_eps": None, "num_experts_per_tok": None, "norm_topk_prob": None, "num_key_value_heads": None,
+    }),
+    "granitemoe-nothing-said": ("GraniteMoe", {"num_local_experts": 4}, {**NONE, "num_experts_per_tok": None}),
     "smollm3-sliding": ("SmolLM3", {"no_rope_layers": [1, 0, 1, 0], "sliding_window": 3, "use_sliding_window": True}, {
         "layer_types": None,
     }),
@@ -308,6 +329,7 @@ def made(family: str, settings: dict[str, Any], folder: Path, dtype: str = "floa
     config = getattr(transformers, f"{family}Config")(**{**common, **settings})
     torch.manual_seed(7)
     model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    model.set_experts_implementation("eager")  # the others have no f64
     with torch.no_grad():
         for name, weights in model.named_parameters():
             if weights.ndim == 1 or "norm" in name:  # norms and biases that tell a mistake
@@ -356,7 +378,7 @@ def test_a_configuration_means_what_it_means_to_transformers(case: str, tmp_path
     config = json.loads(path.read_text()) | said
     path.write_text(json.dumps({k: v for k, v in config.items() if v is not None}))
     with torch.no_grad():
-        wanted = type(model).from_pretrained(tmp_path).double()(torch.tensor([PROMPT * 3])).logits[0].numpy()
+        wanted = type(model).from_pretrained(tmp_path, experts_implementation="eager").double()(torch.tensor([PROMPT * 3])).logits[0].numpy()
     imported = import_checkpoint(tmp_path, tmp_path / "imported")
     graph = oic.parse_file(imported.graph)
     with oic.Simulator(graph, oic.Model.open(imported.model)).make_executor() as ex:

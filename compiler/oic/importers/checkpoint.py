@@ -178,11 +178,12 @@ class Checkpoint:
     # -- weights
 
     def present(self, name: str) -> bool:
-        """The tensor is there, for any layer of a pattern."""
+        """The tensor is there, for any layer of a pattern, and its expert 0."""
         return self.model.has(self.first(name))
 
     def first(self, name: str) -> str:
         """The first tensor of a pattern, or the name itself."""
+        (name,) = of_experts(name, 1)
         numbers = range(len(self.model.names())) if "{l}" in name and not name.endswith(STACKED) else ()
         return next((n for i in numbers if self.model.has(n := members(name, [i])[0])), members(name, 1)[0])
 
@@ -251,6 +252,11 @@ class Checkpoint:
             lines += [f"… and {len(found) - LISTED} more {what}"] * (len(found) > LISTED)
         message = f"{self.model.name}: {len(missing)} weights are missing, and {len(over)} have no place"
         raise fail("import-weights", message, hint="\n    ".join(["", *lines]).rstrip())
+
+
+def of_experts(pattern: str, count: int) -> list[str]:
+    """The patterns of a pattern with `{e}`: one an expert."""
+    return [pattern.replace("{e}", str(e)) for e in range(count)] if "{e}" in pattern else [pattern]
 
 
 def members(pattern: str, layers: Layers) -> list[str]:

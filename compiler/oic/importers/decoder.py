@@ -70,6 +70,10 @@ class Network:
     gate_scale: float | None = None
     scale: float | None = None
 
+    @property
+    def matrices(self) -> tuple[Matrix | None, ...]:
+        return self.up, self.gate, self.down
+
 
 @dataclass(frozen=True)
 class TimeFilter:
@@ -153,6 +157,29 @@ class Scan:
 
 
 @dataclass(frozen=True)
+class Experts:
+    """What makes a mixture of a network: of `count` alike each token takes those with the largest scores.
+
+    The names of their matrices have `{e}`, or these are stacked, [count, out, in].  Σ share · network(x), in the order
+    of the scores.
+
+    taken        networks of a token
+    router       gives the scores, whose softmax the shares are
+    whole        the shares of a token add up to 1
+    shared       a network that all tokens take besides, `shared_inner` wide
+    shared_gate  gives what that is multiplied by, before its sigmoid
+    """
+
+    count: int
+    taken: int
+    router: Matrix
+    whole: bool
+    shared: Network | None = None
+    shared_inner: int = 0
+    shared_gate: Matrix | None = None
+
+
+@dataclass(frozen=True)
 class Places:
     """A table of learned positions with so many rows, of which row `offset` is for the first token."""
 
@@ -228,6 +255,7 @@ class Decoder:
     convolution, scan     what layers have that mix tokens so
     enter/leave  between the embedding, of `embed_width`, and the layers, and between these and the head
     head         gives the logits; it may be the embedding
+    experts      the network is one of several in every layer
     """
 
     family: str
@@ -277,6 +305,7 @@ class Decoder:
     scale_out: float | None = None
     convolution: ShortConvolution | None = None
     scan: Scan | None = None
+    experts: Experts | None = None
 
     @staticmethod
     def room(said: int, layers: Iterable[Layer]) -> int:
@@ -313,6 +342,8 @@ class Decoder:
             *map(str, filter(None, (self.convolution, self.scan))),
             f"{norm.kind} norm {placed} sublayers" + (" (1 + weight)" if norm.plus_one else "") if norm else "no norms",
             f"{'gated ' if network and network.gate else ''}{self.activation}",
+            f"{self.experts.taken} of {self.experts.count} experts" if self.experts else "",
+            "shared expert" if self.experts and self.experts.shared else "",
             next((str(layer.rope) for layer in self.layers if layer.rope), "no rope" if self.o else ""),
             "learned positions" if self.positions else "",
             "layers " + ", ".join(kinds) if len(kinds) > 1 or self.layers[0].window else "",

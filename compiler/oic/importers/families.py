@@ -7,6 +7,7 @@ from oic.importers import bart, gguf, gpt2, gpt_neo, gru, llama, mamba, mamba2, 
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Decoder
 from oic.importers.encoder_decoder import EncoderDecoder
+from oic.importers.experts import MIXTURES
 from oic.importers.family import Family
 from oic.importers.transformer import transformer_program
 
@@ -35,7 +36,7 @@ FAMILIES = {
     mamba2.MAMBA2: _transformer(mamba2.read, "^$", mamba2.SIGNS),
     gru.GRU: Family(gru.program, gru.SIGNS),
     **dict.fromkeys(llama.FAMILIES, _LLAMA),
-    **dict.fromkeys(("granite", "granitemoehybrid"), _GRANITE),
+    **dict.fromkeys(("granite", "granitemoehybrid", "granitemoe", "granitemoeshared"), _GRANITE),
     "t5": _transformer(t5.read, t5.BUFFERS, t5.SIGNS, t5.shapes, t5.ASKS),
     "mt5": _transformer(t5.read, t5.BUFFERS, (), t5.shapes, t5.ASKS),  # its names are those of t5
     "bart": _BART,
@@ -56,7 +57,7 @@ def family_of(c: Checkpoint) -> Family:
     """The family that the configuration names, or the tensors' names tell; sizes that shapes tell are filled in."""
     if c.has(gguf.ARCHITECTURE):
         return GGUF_MAMBA if c.value(gguf.ARCHITECTURE) == gguf.MAMBA else GGUF
-    for key in EXPERTS:
+    for key in EXPERTS if c.family not in MIXTURES else ():
         if c.has(key) and c.config[key] not in (0, 1):
             raise c.unsupported(key, c.config[key], "one feed-forward network a layer, no mixture of experts")
     said = "quantization_config.quant_method"

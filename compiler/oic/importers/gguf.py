@@ -11,6 +11,7 @@ from typing import Any
 from oic.diagnostics import fail, nearest
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Decoder, Layer, Matrix, Network, Norm, Places, RotaryEmbedding
+from oic.importers.experts import gguf_experts
 
 ARCHITECTURE = "general.architecture"
 MAMBA = "mamba"
@@ -36,6 +37,7 @@ class Architecture:
     parallel    both sublayers read the same, and logits are scaled
     turned      norms of q and k come behind rotary positions
     near_rope   layers without a window have no rotary positions
+    whole       the shares of the experts that a token takes add up to 1
     """
 
     norm: str = "rms"
@@ -51,6 +53,7 @@ class Architecture:
     parallel: bool = False
     turned: bool = False
     near_rope: bool = False
+    whole: bool = True
 
 
 _GEMMA = Architecture(activation="gelu_pytorch_tanh", scaled=True)
@@ -62,6 +65,8 @@ ARCHITECTURES = {
     "smollm3": Architecture(style="interleaved", bare_rope=4),
     "qwen2": Architecture(),
     "qwen3": Architecture(),
+    "qwen3moe": Architecture(),
+    "olmoe": Architecture(whole=False),
     "olmo2": Architecture(period=4),
     "gemma": _GEMMA,
     "gemma2": replace(_GEMMA, period=2, large=46),
@@ -102,8 +107,6 @@ def read(c: Checkpoint) -> Decoder:
         raise fail("import-family", f"{c.model.name}: '{ARCHITECTURE}' is '{name}', which is not known", hint=hint)
     a, c.scope = ARCHITECTURES[name], f"{name}."
     c.config["model_type"] = name
-    if experts := c.optional("expert_count"):
-        raise c.unsupported("expert_count", int(experts), "one feed-forward network a layer, no mixture of experts")
     for key in ("attention.shared_kv_layers", "attention.max_alibi_bias", "residual_scale", "embedding_scale"):
         if used := c.optional(key):
             raise c.unsupported(key, used, "none")
@@ -118,11 +121,12 @@ def read(c: Checkpoint) -> Decoder:
         raise c.unsupported("attention.value_length", c.size("attention.value_length"), f"'key_length', {head}")
     eps = c.number("attention.layer_norm_rms_epsilon" if a.norm == "rms" else "attention.layer_norm_epsilon")
     positions, embed = c.shape("position_embd.weight"), c.shape("token_embd.weight")
-    large, layers = a.large == count, _layers(c, a, count, head)
+    large, layers, experts = a.large == count, _layers(c, a, count, head), gguf_experts(c, whole=a.whole)
     return Decoder(
         # rows of the embedding: some files have more of them than texts of tokens
         family=name, vocab=embed[0] if len(embed) == 2 else c.size("vocab_size"), width=width, heads=heads,
-        kv_heads=c.size("attention.head_count_kv", default=heads), head_size=head, inner=c.size("feed_forward_length"),
+        kv_heads=c.size("attention.head_count_kv", default=heads), head_size=head, experts=experts,
+        inner=c.size(*["expert_feed_forward_length"] * (experts is not None), "feed_forward_length"),
         context=Decoder.room(c.size("context_length"), layers), layers=layers,
         clip=c.optional("attention.clamp_kqv") or None,
         embed="token_embd.weight", embed_scale=math.sqrt(width) if a.scaled else None,
@@ -165,11 +169,12 @@ def _sublayers(c: Checkpoint, a: Architecture, eps: float, head: int) -> dict[st
 
     whole = c.present("blk.{l}.attn_qkv.weight")
     parts = {"qkv": part("attn_qkv")} if whole else {n: part(f"attn_{n}") for n in "qkv"}
-    up = part("ffn_up")
-    gate = up if a.fused else part("ffn_gate") if c.present("blk.{l}.ffn_gate.weight") else None
+    several = "_exps" if c.optional("expert_count") else ""
+    up, down = part(f"ffn_up{several}"), part(f"ffn_down{several}")
+    gate = up if a.fused else part(f"ffn_gate{several}") if c.present(f"blk.{{l}}.ffn_gate{several}.weight") else None
     q_norm = norm("attn_q_norm")
     return {
-        **parts, "o": part("attn_output"), "network": Network(up, part("ffn_down"), a.activation, gate),
+        **parts, "o": part("attn_output"), "network": Network(up, down, a.activation, gate),
         "q_norm": q_norm, "k_norm": norm("attn_k_norm"),
         "norm_whole": q_norm is not None and not q_norm.by_head and c.shape(q_norm.tensor or "") != (head,),
         "norm_turned": q_norm is not None and a.turned, "before_attention": norm("attn_norm"),

@@ -19,6 +19,7 @@ from oic.importers.decoder import (
     TimeFilter,
     head,
 )  # fmt: skip
+from oic.importers.experts import MIXTURES, mixture
 
 BUFFERS = r"rotary_emb\.inv_freq$|\.mamba\.mup_vector$"
 SIGNS = (("model.layers.0.self_attn.q_proj.weight",), ("layers.0.self_attn.q_proj.weight",))
@@ -35,7 +36,7 @@ FAMILIES = (
     "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "vaultgemma", "smollm3", "olmo2", "olmo3",
     "starcoder2", "arcee", "ernie4_5", "exaone4", "granite", "helium", "stablelm", "phi", "phi3", "olmo", "cohere",
     "cohere2", "glm", "glm4", "nemotron", "jais2", "seed_oss", "hunyuan_v1_dense", "hyperclovax", "ministral", "cwm",
-    "iquestcoder", "internlm3", "lfm2", "granitemoehybrid", "falcon_h1",
+    "iquestcoder", "internlm3", "lfm2", "granitemoehybrid", "falcon_h1", *MIXTURES,
 )  # fmt: skip
 GEMMAS = {"gemma", "gemma2", "gemma3_text", "vaultgemma"}
 """Families whose embedding is scaled by √width."""
@@ -57,6 +58,7 @@ OTHER_KEYS = {
 
 _GEMMA2 = {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "sliding_window": 4096,
            "query_pre_attn_scalar": 256, "hidden_activation": "gelu_pytorch_tanh", "head_dim": 256}  # fmt: skip
+_GRANITE_MOE = {"attention_multiplier": 1.0, "num_experts_per_tok": 2}
 _GLM = {"rms_norm_eps": 1.5625e-7, "partial_rotary_factor": 0.5, "head_dim": 128, "num_key_value_heads": 2}
 DEFAULTS: dict[str, dict[str, Any]] = {
     "mistral": {"sliding_window": 4096, "num_key_value_heads": 8},
@@ -94,6 +96,13 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "granitemoehybrid": {"attention_multiplier": 1.0},
     "falcon_h1": {"rms_norm_eps": 1e-5, "num_key_value_heads": 8},
     "lfm2": {"norm_eps": 1e-5, "rope_theta": 1000000.0, "num_key_value_heads": 8, "block_auto_adjust_ff_dim": True},
+    "mixtral": {"rms_norm_eps": 1e-5, "rope_theta": 1000000.0, "num_key_value_heads": 8, "num_experts_per_tok": 2},
+    "qwen2_moe": {"use_sliding_window": False, "sliding_window": 4096, "max_window_layers": 28,
+                  "num_experts_per_tok": 4, "moe_intermediate_size": 1408, "shared_expert_intermediate_size": 5632},
+    "qwen3_moe": {"use_sliding_window": False, "sliding_window": 4096, "num_key_value_heads": 4,
+                  "num_experts_per_tok": 8, "moe_intermediate_size": 768},
+    "olmoe": {"rms_norm_eps": 1e-5, "num_experts_per_tok": 8},
+    "granitemoe": _GRANITE_MOE, "granitemoeshared": _GRANITE_MOE,
     "phi": {"layer_norm_eps": 1e-5, "partial_rotary_factor": 0.5, "hidden_act": "gelu_new",
             "use_parallel_residual": True},
     "gpt_neox": {"rotary_pct": 0.25, "hidden_act": "gelu", "use_parallel_residual": True, "layer_norm_eps": 1e-5},
@@ -155,13 +164,17 @@ def read(c: Checkpoint) -> Decoder:
     layer = prefix + "layers.{l}."
     modules, kinds = _Modules(c), layers(c, c.layers("num_hidden_layers"), size)
     parallel = c.flag("use_parallel_residual", default=False)
+    if c.family in MIXTURES:
+        network, experts, inner = mixture(c, layer, _activation(c))
+    else:
+        network, experts, inner = _network(c, modules, layer + NETWORKS.get(c.family, "mlp.")), None, _inner(c)
     return Decoder(
         family=c.family, vocab=c.size("vocab_size"), width=width, heads=heads,
-        kv_heads=c.size("num_key_value_heads", default=heads), head_size=size, inner=_inner(c),
+        kv_heads=c.size("num_key_value_heads", default=heads), head_size=size, inner=inner,
         context=Decoder.room(c.size(CONTEXT, default=2048), kinds), layers=kinds,
         embed=prefix + "embed_tokens.weight",
         embed_scale=math.sqrt(width) if c.family in GEMMAS else _told(c, "embedding_multiplier", 1),
-        network=_network(c, modules, layer + NETWORKS.get(c.family, "mlp.")),
+        network=network, experts=experts,
         convolution=_convolution(c, layer + "conv.") if c.present(layer + "conv.conv.weight") else None,
         scan=_scan(c, layer + "mamba.") if c.present(layer + "mamba.A_log") else None,
         parallel=parallel, residual_scale=_told(c, "residual_multiplier", 1),

@@ -68,15 +68,15 @@ def transformer_program(c: Checkpoint, model: Decoder | EncoderDecoder, buffers:
         raise fail("import-config", f"a cache of '{request.cache}': {', '.join(CACHES)}")
     model = replace(model, context=room)
     if isinstance(model, Decoder):
-        network = (model.network.up, model.network.down, model.network.gate) if model.network else ()
-        for keys, matrices in zip(BIASES, ((model.q, model.k, model.v, model.qkv), (model.o,), network), strict=True):
+        biased = (model.q, model.k, model.v, model.qkv), (model.o,), model.network.matrices if model.network else ()
+        for keys, matrices in zip(BIASES, biased, strict=True):
             if any(matrix and matrix.bias for matrix in matrices):
                 c.deny(*keys)
         strengths = {layer.rope.strength for layer in model.layers if layer.rope and model.norm_turned}
         strength = max(strengths, default=1)
         c.demand(strengths <= {1.0}, "attention_factor", strength, "1, where norms of q and k are behind it")
         c.demand(not (model.clip and model.q_norm), "clip_qkv", model.clip, "none, beside norms of q and k")
-        w = Writer(c=c, layers=len(model.layers))
+        w = Writer(c=c, layers=len(model.layers), experts=model.experts.count if model.experts else 1)
         text = decoder_text(w, model, request, activations=ACTIVATIONS)
     else:
         request.wide(c, "caches of f32 alone")

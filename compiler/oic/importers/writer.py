@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from oic.dtypes import Array, DType, f32
-from oic.importers.checkpoint import STACKED, Checkpoint, Layers
+from oic.importers.checkpoint import STACKED, Checkpoint, Layers, of_experts
 
 INVERSE = "inverse_of_layer"
 
@@ -17,6 +17,7 @@ class Writer:
 
     c          the checkpoint whose tensors are asked for
     layers     values that `{l}` in the name of a tensor takes
+    experts    how many `{e}` takes
     constants  their declarations
     names      what the tensors that were asked for are called
     weights    their layers
@@ -25,14 +26,16 @@ class Writer:
 
     c: Checkpoint
     layers: Layers
+    experts: int = 1
     constants: list[str] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
     weights: dict[str, Layers] = field(default_factory=dict)
     extra: dict[str, Array] = field(default_factory=dict)
 
     def stored(self, tensor: str) -> DType:
-        """The element type of a tensor or pattern in the checkpoint."""
-        return self.c.dtype(tensor, self.layers)
+        """The element type of a tensor or pattern in the checkpoint; f32 where that of experts differs."""
+        found = {self.c.dtype(name, self.layers) for name in of_experts(tensor, self.experts)}
+        return found.pop() if len(found) == 1 else f32
 
     def widened(self, tensor: str) -> str:
         """The setting that makes f32 of what a tensor or pattern has."""
@@ -40,14 +43,15 @@ class Writer:
 
     def constant(self, name: str, tensor: str, dims: str, narrow: bool = False) -> str:
         """Declare a constant once, by the first name asked for; how it is used in the layer at hand."""
-        family, name = "{l}" in tensor, self.names.setdefault(tensor, name)
-        if tensor not in self.weights:
-            self.weights[tensor] = self.layers
+        indices, known = ", ".join(index for index in "le" if f"{{{index}}}" in tensor), tensor in self.names
+        name = self.names.setdefault(tensor, name)
+        if not known:
+            self.weights |= dict.fromkeys(of_experts(tensor, self.experts), self.layers)
             dtype = self.stored(tensor) if narrow else f32
             bound = tensor.removesuffix(STACKED)
             where = f'@pattern("{tensor}")' if "{l}" in bound else f'@ref("{bound}")'
-            self.constants.append(f"{name}{'(l)' if family else ''}: {dtype}[{dims}] {where};")
-        return f"{name}[l]" if family else name
+            self.constants.append(f"{name}{f'({indices})' if indices else ''}: {dtype}[{dims}] {where};")
+        return f"{name}[{indices}]" if indices else name
 
     def inverse_of_layer(self) -> str:
         """1 / (l + 1) in layer l, a constant of the importer's own."""

@@ -67,6 +67,8 @@ class Step:
 
 
 PIPELINE: tuple[Step, ...] = (
+    Step("select-members", select_members, "parts of constants that are members: before anything asks who reads them",
+         "graph"),
     Step("whole-products", whole_products, "parts of constants are products' operands as the source has them: before "
          "anything is folded", "graph"),
     Step("fold", fold, "known integers and constants first: they decide shapes and branches", "graph"),
@@ -87,7 +89,6 @@ PIPELINE: tuple[Step, ...] = (
     Step("fold-checks", fold, "what the hoisted checks turn out to know", "indexed"),
     Step("cse-checks", cse, "one check for all accesses alike", "indexed"),
     Step("redundant-checks", redundant_checks, "checks that earlier ones imply", "indexed"),
-    Step("select-members", select_members, "before what it makes superfluous goes", "indexed"),
     Step("dead-code-indexed", dead_code, "unused counts and arithmetic", "indexed"),
     Step("order-consumers", order_consumers, "with threads: what must not run at once, seen best with the "
          "fewest checks and effects", "indexed"),

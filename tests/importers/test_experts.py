@@ -1,0 +1,112 @@
+"""Mixtures of experts: what is known of their answers without another implementation."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import oic
+from importers.checkpoints import checkpoint
+from model.samples import write_safetensors
+from oic.diagnostics import OicError
+from oic.importers import import_checkpoint
+
+IDS = [1, 5, 9, 2, 20, 7, 7, 3]
+FAMILIES = ("mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "granitemoeshared")
+STACKED = ("input_linear", "output_linear", "router.layer")
+
+
+def model_of(folder: Path) -> dict[str, np.ndarray]:
+    model = oic.Model.open(folder)
+    return {name: np.array(model.tensor(name)) for name in model.names()}
+
+
+def write(folder: Path, config: dict[str, object], tensors: dict[str, np.ndarray]) -> Path:
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(config))
+    write_safetensors(folder / "model.safetensors", {n: ("F32", a.astype(np.float32)) for n, a in tensors.items()})
+    return folder
+
+
+def logits(source: Path, out: Path) -> np.ndarray:
+    """Of the reference."""
+    made = import_checkpoint(source, out)
+    with oic.Simulator(oic.parse_file(made.graph), oic.Model.open(made.model)).make_executor() as session:
+        return session.step(tokens=np.array(IDS, np.int32))["logits"]
+
+
+@pytest.mark.parametrize(("family", "weights"), [*((f, "f32") for f in FAMILIES), ("qwen2_moe", "q8"), ("granitemoeshared", "q8")])
+def test_every_split_of_a_prompt_has_the_same_bits(family: str, weights: str, tmp_path: Path) -> None:
+    made = import_checkpoint(checkpoint(tmp_path / "in", family), tmp_path / "out")
+    program = oic.Synthesizer(oic.parse_file(made.graph), oic.Model.open(made.model), weights=weights).build(tmp_path / "c")
+    found = []
+    for parts in (1, 3, 8):
+        with program.make_executor() as session:
+            steps = np.array_split(np.array(IDS, np.int32), parts)
+            found.append(np.concatenate([session.step(tokens=step)["logits"] for step in steps]))
+    assert found[0].tobytes() == found[1].tobytes() == found[2].tobytes()
+    if weights == "f32":
+        assert float(np.abs(found[0] - logits(tmp_path / "in", tmp_path / "reference")).max()) <= 1e-5
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_order_of_experts_does_not_matter(family: str, tmp_path: Path) -> None:
+    source = checkpoint(tmp_path / "in", family)
+    tensors, config = model_of(source), json.loads((source / "config.json").read_text())
+    count = next(len(a) for n, a in tensors.items() if n.endswith(("moe.gate.weight", "mlp.gate.weight", "router.layer.weight")))
+    order = [*range(1, count), 0]
+    other = dict(tensors)
+    for name, array in tensors.items():
+        if ".experts." in name:
+            place, _, rest = name.partition(".experts.")
+            number, _, end = rest.partition(".")
+            other[name] = tensors[f"{place}.experts.{order[int(number)]}.{end}"]
+        elif name.endswith((".gate.weight", "router.layer.weight")) or (".block_sparse_moe." in name and array.ndim == 3):
+            other[name] = array[order]
+    found = logits(write(tmp_path / "other", config, other), tmp_path / "b")
+    assert any(not np.array_equal(tensors[n], other[n]) for n in tensors)
+    assert found.tobytes() == logits(source, tmp_path / "a").tobytes()
+
+
+def test_experts_that_are_alike_are_one_network(tmp_path: Path) -> None:
+    """Where shares add up to 1; a Mixtral of one expert is a Llama."""
+    source = checkpoint(tmp_path / "in", "mixtral")
+    tensors, config = model_of(source), json.loads((source / "config.json").read_text())
+    first = {n: a for n, a in tensors.items() if ".experts.0." in n}
+    alike = tensors | {n: first[n[: n.index(".experts.")] + ".experts.0." + n.rpartition("experts.")[2][2:]]
+                       for n in tensors if ".experts." in n}  # fmt: skip
+    names = {"w1": "gate_proj", "w2": "down_proj", "w3": "up_proj"}
+    llama = {n: a for n, a in tensors.items() if ".block_sparse_moe." not in n}
+    for name, array in first.items():
+        end = name.split(".")[-2]
+        llama[name.replace(f"block_sparse_moe.experts.0.{end}", f"mlp.{names[end]}")] = array
+    own = {k: v for k, v in config.items() if k != "num_local_experts"}
+    own |= {"model_type": "llama", "rms_norm_eps": 1e-5, "rope_theta": 1e6}
+    known = logits(write(tmp_path / "llama", own, llama), tmp_path / "a")
+    found = logits(write(tmp_path / "alike", config, alike), tmp_path / "b")
+    assert float(np.abs(found - known).max()) <= 1e-5
+
+
+REFUSED = {
+    "more than there are": ({"num_experts_per_tok": 5}, "import-unsupported", "'num_experts_per_tok' is 5 supported: at most the 4"),
+    "of some layers": ({"decoder_sparse_step": 2}, "import-unsupported", "'decoder_sparse_step' is 2"),
+    "not of these layers": ({"mlp_only_layers": [1]}, "import-unsupported", "'mlp_only_layers' is [1]"),
+    "another count": ({"num_experts": 6}, "import-weights", "weights are missing"),
+    "another width": ({"moe_intermediate_size": 12}, "model-shape", "gate_proj"),
+    "no family with experts": ({"model_type": "qwen3"}, "import-unsupported", "'num_experts' is 4 supported: one feed-forward"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_no_graph_is_written_for_is_named(case: str, tmp_path: Path) -> None:
+    said, slug, text = REFUSED[case]
+    source = checkpoint(tmp_path / "in", "qwen3_moe", **said)
+    if case in ("another count", "another width", "no family with experts"):
+        config = json.loads((source / "config.json").read_text())
+        source = write(tmp_path / "other", config, model_of(checkpoint(tmp_path / "plain", "qwen3_moe")))
+    with pytest.raises(OicError) as caught:
+        import_checkpoint(source, tmp_path / "out")
+    shown = " ".join(f"{d.message} {d.hint or ''}" for d in caught.value.diagnostics)
+    assert caught.value.diagnostics[0].slug == slug and text in shown.replace("; ", " ")
+    assert not (tmp_path / "out").exists()
