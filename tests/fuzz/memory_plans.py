@@ -8,12 +8,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from unittest import mock
 
 from oic.driver import Program, Settings, lowered
 from oic.ir.encodings import ALIGN, WIDEST
-from oic.ir.module import Module
+from oic.ir.module import Buffer, Module
 from oic.kernels.targets import TARGETS, Target
+from oic.memory import planner
 from oic.memory.verify import verify
 from oic.passes.pipeline import PIPELINE
 from oic.passes.plan_memory import plan_memory
@@ -23,6 +27,7 @@ from oic.passes.plan_memory import plan_memory
 class Layout:
     """A way to plan memory: see `passes.plan_memory`.
 
+    gap       bytes on either side of every buffer of the arena that no buffer has, a multiple of the target's alignment
     watched   the interpreter looks at every byte: of ways that place buffers alike, in one
     """
 
@@ -44,9 +49,20 @@ LAYOUTS = (
 def planned_as(bufferized: Module, layout: Layout) -> Module:
     """A copy of a module that lacks offsets alone, planned and verified."""
     module = bufferized.clone()
-    plan_memory(module, layout.target, reuse=layout.reuse, gap=layout.gap)
+    with mock.patch.object(planner, "place", partial(placed_apart, planner.place, layout.gap)):
+        plan_memory(module, layout.target, reuse=layout.reuse)
     verify(module)
     return module
+
+
+def placed_apart(place: Callable[..., int], gap: int, buffers: Sequence[Buffer], *, reuse: bool) -> int:
+    """As `place`, with so many bytes around every buffer."""
+    for buffer in buffers:
+        buffer.nbytes += 2 * gap
+    nbytes = place(buffers, reuse=reuse)
+    for buffer in buffers:
+        buffer.nbytes, buffer.offset = buffer.nbytes - 2 * gap, buffer.offset + gap
+    return nbytes
 
 
 def bufferized(module: Module, threads: int = 1) -> Module:

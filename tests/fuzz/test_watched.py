@@ -10,7 +10,6 @@ import pytest
 from oic.driver import Program
 from oic.ir.liveness import liveness
 from oic.ir.module import Module
-from oic.passes.plan_memory import plan_memory
 from oic.reference.interpret import Machine
 from oic.reference.memory_image import Guarded
 from tests.fuzz.checks import compiled
@@ -48,9 +47,8 @@ def program() -> Program:
 
 
 def planned(program: Program) -> Module:
-    module = bufferized(program.module).clone()
-    plan_memory(module, reuse=False, gap=64)
-    return module
+    red_zones = next(layout for layout in LAYOUTS if layout.name == "red zones")
+    return planned_as(bufferized(program.module), red_zones)
 
 
 def stepped(module: Module) -> None:

@@ -260,6 +260,8 @@ WRONG = [
     (GRAPH.replace("value=0", "value=" + "[" * 500), "ir-syntax", "nested"),
     (GRAPH.replace("value=0", "value=" + "(" * 500), "ir-syntax", "nested"),
     (GRAPH.replace("type=f16[n5, 4]", "type=3"), "ir-type", "cache.read"),
+    (GRAPH.replace("%W) : f32", "%W) {transpose_b=3} : f32"), "op-setting", "transpose_b of matmul is true or false, not 3"),
+    (GRAPH.replace("%W) : f32", "%W) {acc=3} : f32"), "op-setting", "acc of matmul is an element type, not 3"),
     (PLANNED.replace('in arena+0 "h" bec', 'in attic+0 "h" bec'), "ir-name", "not a space"),
     (PLANNED.replace("state 8", "stat 8"), "ir-syntax", "memory map"),
     (PLANNED.replace("state 8", "state 8 state 9"), "ir-syntax", "'state' is given twice"),

@@ -209,7 +209,7 @@ def program(cases: Sequence[Case], direct: bool) -> str:
         sizes = [v.tensor.nbytes for v in case.op.results]
         count = max(1, len(case.arrays))
         lines = [f"static void case_{i}(void)", "{", f"    void *in[{count}] = {{NULL}}, *out[{len(sizes)}];"]
-        work = sum(p.nbytes for p in case.op.call().args if isinstance(p, Scratch))
+        work = sum(part.nbytes for part in case.op.call().scratch)
         lines += [f"    void *scratch = calloc({work}, 1);", *reads]
         lines += [f"    out[{j}] = calloc({n}, 1);" for j, n in enumerate(sizes)]
         lines += [f"    {statement}"]

@@ -113,7 +113,7 @@ def called(call: Call, arguments: Iterable[str]) -> str:
 def sizes(op: Operator) -> list[int]:
     """The sizes in a kernel's call, in order."""
     found: list[Any] = []
-    for part in op.call().args:
+    for part in op.call().members.values():
         found += [part] if isinstance(part, int) else part.items if isinstance(part, Ints) else []
     return found
 

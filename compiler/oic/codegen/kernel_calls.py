@@ -118,7 +118,7 @@ def _cast(frame: Frame, value: Any, c_type: str) -> c.Expression:
 
 def _scratch(frame: Frame, op: Any, part: Scratch) -> c.Expression:
     """The working memory that the planner listed for this op, in the order of the arguments."""
-    number = [a for a in op.call().args if isinstance(a, Scratch)].index(part)
+    number = op.call().scratch.index(part)
     name, now = f"{around(op).results[0].placed.buffer}.scratch{number or ''}", frame.live.start[op]
     for key in (f"{name}.{now}", name):
         buffer = frame.unit.arena.get((frame.face.symbol, key))

@@ -20,7 +20,6 @@ from oic.kernels.kernel import Kernel, KernelArgs, Out, flag
 from oic.operators.arrange import along, around
 from oic.operators.base import Operator, normal_axis
 from oic.operators.reduce import best_along, require_some, without
-from oic.operators.settings import require_flag
 from oic.operators.work import ELEMENTWISE
 
 SPAN = 1024  # OIC_EXTREME_LEAST: neighbours that are compared by one thread
@@ -46,8 +45,6 @@ class ArgReduction(Operator):
     )  # fmt: skip
 
     def infer(self) -> list[Type]:
-        require_flag(self, "keepdims")
-        require_flag(self, "select_first")
         axis = normal_axis(self, self.axis, self.x.tensor.rank)
         require_some(self, [self.x.shape[axis]], "axis")
         return self.tensor(i64, without(self.x.shape, [axis], self.keepdims))

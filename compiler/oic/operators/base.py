@@ -30,11 +30,10 @@ from oic.dtypes import ALL, FLT, NUM, Array, DType, bool_, f32, i32
 from oic.ir.core import Field, Op, OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.types import TensorType, Type
-from oic.kernels.kernel import Instance, Ints, Kernel, KernelArgs, Out
+from oic.kernels.kernel import Instance, Ints, Kernel, KernelArgs, Out, Scratch
 from oic.kernels.targets import Target
-from oic.operators.settings import accumulated, range_checks, require_number
+from oic.operators.settings import accumulated, range_checks, require_kinds, require_number
 
-EPS = 2.0**-23
 BROADCAST = (("[2, 3]", "[3]", ""), ("[4, 1, 3]", "[2, 3]", "[3]"), ("", "[5]", ""), ("[0, 3]", "[3]", "[3]"))
 NINE = ("[9]",) * 3
 """Shapes of the examples of elementwise operators, of up to three operands."""
@@ -117,9 +116,9 @@ class Call:
     members: KernelArgs
 
     @property
-    def args(self) -> tuple[Any, ...]:
-        """The values of the members, in order."""
-        return tuple(self.members.values())
+    def scratch(self) -> list[Scratch]:
+        """Its working memory, in the order of the members."""
+        return [part for part in self.members.values() if isinstance(part, Scratch)]
 
 
 class Operator(Op):
@@ -159,6 +158,7 @@ class Operator(Op):
     of: ClassVar[Any] = None
 
     def result_types(self) -> list[Type]:
+        require_kinds(self)
         first = next((k for k in positional(type(self)) if k not in self.own), None)
         if first is not None:
             self.require(first, self.allowed)

@@ -14,8 +14,8 @@ from oic.ir.dims import Dim
 from oic.ir.index import at_least
 from oic.ir.types import Type
 from oic.kernels.kernel import Converted, Deref, Ints, Kernel, KernelArgs, Out, Stride, flag
-from oic.operators.base import EPS, Operator
-from oic.operators.bounds import real, rounded
+from oic.operators.base import Operator
+from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.settings import require_number
 from oic.operators.shape import require_size
 
@@ -142,7 +142,7 @@ class Rope(Operator, name="rope"):
         first, second = self._pairs()
         reach = np.zeros_like(x)
         reach[..., first] = reach[..., second] = x[..., first] + x[..., second]
-        bound = rounded(y, 4 * EPS * reach, self.x.dtype)
+        bound = rounded(y, 4 * epsilon(f32) * reach, self.x.dtype)
         return np.where(np.arange(x.shape[-1]) < self._turned(), bound, 0.0)
 
     def _args(self) -> KernelArgs:

@@ -14,8 +14,8 @@ from oic.ir.dims import Dim
 from oic.ir.types import Type
 from oic.kernels.kernel import Converted, Kernel, KernelArgs, flag
 from oic.operators.arrange import along
-from oic.operators.base import EPS, Operator, normal_axis
-from oic.operators.bounds import real, rounded
+from oic.operators.base import Operator, normal_axis
+from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.work import elementwise_work
 
 SMALL = frozenset(d for d in INT if d.bits <= 32)
@@ -121,7 +121,7 @@ class Dequantize(Affine, name="dequantize"):
         return whole * self._spread(scale)
 
     def tolerance(self, y: Array, *inputs: Any) -> Array:
-        return rounded(y, 2 * EPS * np.abs(real(y)), self.to)
+        return rounded(y, 2 * epsilon(f32) * np.abs(real(y)), self.to)
 
 
 class Requantize(Operator, name="requantize"):

@@ -22,7 +22,7 @@ from oic.kernels.kernel import Ints, Kernel, KernelArgs, flag
 from oic.operators.arrange import along
 from oic.operators.base import Operator, is_float, normal_axis
 from oic.operators.bounds import F64, epsilon, last_place, real, rounded
-from oic.operators.settings import accumulated, in_64_bits, refuse, require_flag
+from oic.operators.settings import accumulated, in_64_bits, refuse
 
 T = TypeVar("T")
 LANES = 16  # partial products of a float product
@@ -50,7 +50,6 @@ class Reduction(Operator):
     """Reducing nothing has a result."""
 
     def infer(self) -> list[Type]:
-        require_flag(self, "keepdims")
         if not isinstance(self.axes, list):
             raise refuse(self, "axes", "a list of integers")
         rank = self.x.tensor.rank
@@ -262,7 +261,6 @@ class Cumsum(Operator, name="cumsum"):
     )  # fmt: skip
 
     def infer(self) -> list[Type]:
-        require_flag(self, "exclusive")
         normal_axis(self, self.axis, self.x.tensor.rank)
         return [self.x.type]
 

@@ -17,6 +17,7 @@ from oic.ir.index import CheckRange
 
 MOST = i64.high
 Number = Any  # bool, int or float
+KINDS = {"bool": "true or false", "DType": "an element type"}  # by annotation
 
 
 def refuse(op: Op, where: str, wanted: str, hint: str | None = None) -> OpError:
@@ -57,10 +58,13 @@ def given(setting: Any, dtype: DType, real: Number, whole: Number) -> Any:
     return setting if setting is not None else real if dtype.is_float else whole
 
 
-def require_flag(op: Op, where: str) -> None:
-    """Refuse a setting that is not true or false."""
-    if not isinstance(getattr(op, where), bool):
-        raise refuse(op, where, "true or false")
+def require_kinds(op: Op) -> None:
+    """Refuse what is given for a flag or an element type and is none."""
+    for where, field in op.fields.items():
+        kind, *more = field.annotation.split(" | ")
+        setting = getattr(op, where)
+        if kind in KINDS and type(setting).__name__ != kind and not (more and setting is None):
+            raise refuse(op, where, KINDS[kind])
 
 
 def range_checks(op: Op, dtype: DType, *names: str) -> list[Op]:
@@ -107,8 +111,6 @@ def accumulated(op: Op, dtype: DType) -> DType:
     acc = getattr(op, "acc", None)
     if acc is None:
         return dtype
-    if not isinstance(acc, DType):
-        raise refuse(op, "acc", "an element type")
     if not dtype.is_int:
         raise OpError("op-setting", f"{op.name} of {dtype} takes no acc: it is for integers", "acc")
     if acc.kind != dtype.kind or acc.bits <= dtype.bits:

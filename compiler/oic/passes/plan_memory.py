@@ -14,7 +14,6 @@ from oic.ir.control import Func, Parallel
 from oic.ir.core import Block, Op
 from oic.ir.liveness import Liveness, tensors
 from oic.ir.module import Buffer, Module
-from oic.kernels.kernel import Scratch
 from oic.kernels.targets import TARGETS, Target
 from oic.memory import planner
 from oic.memory.layout import lay_out
@@ -22,19 +21,17 @@ from oic.operators.base import Operator
 from oic.operators.fused import around
 
 
-def plan_memory(module: Module, target: Target = TARGETS["portable"], *, reuse: bool = True, gap: int = 0) -> None:
+def plan_memory(module: Module, target: Target = TARGETS["portable"], *, reuse: bool = True) -> None:
     """Set offsets in the arena and the weights, and the module's plan.
 
     reuse   False gives every buffer bytes of its own
-    gap     bytes on either side of every buffer of the arena that no buffer has, a multiple of
-            the target's alignment: tests look whether they change
     """
     plan = lay_out(module, target.align)
     for func in module.functions():
         live = plan.liveness(func)
         buffers = _buffers(func, live, plan.align)
         arena = [b for b in buffers.values() if b.space == "arena"]
-        nbytes, least = _place(func.body, live, arena, plan.align, reuse=reuse, gap=gap)
+        nbytes, least = _place(func.body, live, arena, plan.align, reuse=reuse)
         plan.arena_bytes[func.symbol], plan.lower_bound[func.symbol] = nbytes, least
         for value in tensors(func.body):
             place = value.place
@@ -46,11 +43,8 @@ def plan_memory(module: Module, target: Target = TARGETS["portable"], *, reuse: 
     module.stage = "planned"
 
 
-def _place(body: Block, live: Liveness, arena: list[Buffer], align: int, *, reuse: bool, gap: int) -> tuple[int, int]:
+def _place(body: Block, live: Liveness, arena: list[Buffer], align: int, *, reuse: bool) -> tuple[int, int]:
     """Set every offset in the arena; its bytes and their lower bound."""
-    every = list(arena)
-    for buffer in every:
-        buffer.nbytes += 2 * gap
     parts: list[tuple[Buffer, list[Buffer]]] = []
     for op in body.all_ops():
         if not isinstance(op, Parallel):
@@ -68,8 +62,6 @@ def _place(body: Block, live: Liveness, arena: list[Buffer], align: int, *, reus
     for part, own in parts:
         for buffer in own:
             buffer.offset += part.offset
-    for buffer in every:
-        buffer.nbytes, buffer.offset = buffer.nbytes - 2 * gap, buffer.offset + gap
     least = [replace(part, nbytes=planner.lower_bound(own)) for part, own in parts]
     return nbytes, planner.lower_bound([*arena, *least])
 
@@ -101,11 +93,10 @@ def _scratch(op: Op, func: Func, live: Liveness, found: dict[str, Buffer], align
     """Working memory of a kernel, for as long as it runs."""
     if not isinstance(op, Operator) or not op.kernels:
         return
-    sizes = [a.total(op.workers) for a in op.call().args if isinstance(a, Scratch)]
-    for i, nbytes in enumerate(sizes):
+    for i, work in enumerate(op.call().scratch):
         name = f"{around(op).results[0].placed.buffer}.scratch{i or ''}"
         name += f".{live.start[op]}" if name in found else ""
         found[name] = Buffer(
-            name, "arena", 0, nbytes, align, live.start[op], live.start[op], op.line,
+            name, "arena", 0, work.total(op.workers), align, live.start[op], live.start[op], op.line,
             func.symbol, f"working memory of {op.name}",
         )  # fmt: skip
