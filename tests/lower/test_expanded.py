@@ -12,7 +12,7 @@ import oic
 from oic import dtypes
 from oic.ir.core import Block, Value
 from oic.ir.types import TensorType
-from oic.operators.attn import Attn
+from oic.operators.attention import Attn
 from oic.operators.base import Operator
 from oic.operators.recurrent import GruCell, LstmCell
 

@@ -12,8 +12,7 @@ from oic.dtypes import Array
 from oic.ir.core import OpError, Unequal, Value
 from oic.ir.dims import Extent, of
 from oic.ir.types import TensorType
-from oic.operators.attention import Attention
-from oic.operators.attn import Attn
+from oic.operators.attention import Attention, Attn
 from oic.operators.conv import Conv1d, Conv2d
 from oic.operators.conv_transpose import ConvTranspose1d, ConvTranspose2d
 from oic.operators.matmul import Linear, MatMul

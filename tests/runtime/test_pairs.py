@@ -18,9 +18,11 @@ import oic
 from batch import build_together
 from oic.compare.harness import Run, compare
 from oic.dtypes import Array
+from oic.ir.core import Value
 from oic.ir.text_parse import parse_module
 from oic.ir.text_print import print_module
-from oic.operators.attention import work
+from oic.ir.types import TensorType
+from oic.operators.attention import Attention
 from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from oic.toolchain.target import target as target_named
 from paths import ROOT
@@ -76,10 +78,16 @@ block entry {
 """
 
 
+def room(n: int, t: int, hq: int, hk: int, dk: int, dv: int, masked: bool) -> int:
+    """The working memory of an attention over keys and values in bf16."""
+    shapes = ((oic.dtypes.f32, (n, hq, dk)), (oic.dtypes.bf16, (t, hk, dk)), (oic.dtypes.bf16, (t, hk, dv)))
+    mask = Value(TensorType(oic.dtypes.bool_, (t,))) if masked else None
+    return Attention(*(Value(TensorType(*shape)) for shape in shapes), mask=mask).room(paired=True)
+
+
 def sizes() -> str:
     """Shapes, each with the working memory of its kernel, without and with a mask."""
-    types = (oic.dtypes.f32, oic.dtypes.bf16)
-    rooms = ([work(n, t, (hq, hk), (dk, dv), types, m, True) for m in (False, True)] for n, t, hq, hk, dk, dv in SHAPES)
+    rooms = ([room(*shape, masked) for masked in (False, True)] for shape in SHAPES)
     return "".join(f"{{{', '.join(map(str, (*shape, *room)))}}},\n" for shape, room in zip(SHAPES, rooms, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""Attention over keys and values that lie in tables."""
+"""Attention over keys and values that lie in tables; `attn`, the seed language's, of a product."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from numpy.typing import NDArray
 
 from oic.dtypes import FLT, Array, DType, bf16, bool_, f16, f32, f64, i8
 from oic.ir import dims
-from oic.ir.core import OpError, Value
+from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
+from oic.ir.index import at_least
 from oic.ir.types import Type
 from oic.kernels.kernel import Converted, Ints, Kernel, KernelArgs, Scratch
 from oic.kernels.targets import NATIVE
 from oic.operators.base import Operator, require_broadcast
 from oic.operators.bounds import epsilon, real, rounded
-from oic.operators.matmul import strides_of
+from oic.operators.expansion import Expansion
+from oic.operators.matmul import MatMul, narrower, strides_of
 from oic.operators.position import is_one, one_or_each
 from oic.operators.settings import as_computed, require_number
+from oic.operators.shape import Reshape
 
 ROWS = 128  # OIC_ATTENTION_ROWS: queries of one key head that go through the keys together,
 TOGETHER = 48  # OIC_ATTENTION_TOGETHER: and of several, and of all spans that go side by side
@@ -187,22 +190,55 @@ class Attention(Operator, name="attention"):
         lead = q.shape[:-3]
         rank = len(lead)
         kv_len, ls, length = one_or_each(k.shape[-3] if self.kv_len is None else self.kv_len, rank)
-        heads, widths = (q.shape[-2], k.shape[-2]), (q.shape[-1], v.shape[-1])
-        queries, keys = dims.maximum(q.shape[-3]), dims.maximum(k.shape[-3])
-        room = work(queries, keys, heads, widths, (q.dtype, k.dtype), self.mask is not None, paired)
+        room = self.room(paired)
         scale = self.scale if isinstance(self.scale, Value) else self._scale()
         return self.members(
             kv_len=kv_len, work=Scratch(q.dtype.computed.nbytes(room), q.dtype.value, each=True), room=room,
             **self._parts(), rank=rank, shape=Ints(lead), N=q.shape[-3], keys=k.shape[-3], Hq=q.shape[-2],
             Hk=k.shape[-2], Dk=q.shape[-1], Dv=v.shape[-1],
-            **{f"{n}s": strides_of(x, rank + 2, x.tensor.rank - 1) for n, x in zip("qkv", (q, k, v))},
-            bs=strides_of(self.bias, rank + 3, rank + 3), ms=strides_of(self.mask, rank + 3, rank + 3),
-            kss=strides_of(self.k_scale, rank + 2, rank + 2), vss=strides_of(self.v_scale, rank + 2, rank + 2),
+            **{f"{n}s": strides_of(x, rank + 2, 1) for n, x in zip("qkv", (q, k, v))},
+            bs=strides_of(self.bias, rank + 3), ms=strides_of(self.mask, rank + 3),
+            kss=strides_of(self.k_scale, rank + 2), vss=strides_of(self.v_scale, rank + 2),
             ls=Ints((0,) * rank) if kv_len is None else ls, length=length, scale=Converted(scale, q.dtype.value),
             softcap=None if self.softcap is None else Converted(self._softcap(), q.dtype.value),
             causal=Converted(int(self.causal), "int"),
             window=Converted(EVERYTHING if self.window is None else self.window, "int64_t"),
         )  # fmt: skip
+
+    def room(self, paired: bool = False) -> int:
+        """Numbers of scratch of a unit: rows of queries, results twice, scores of a block; panels of keys and values.
+
+        paired   two elements of queries and keys, and values of two keys, are one number
+        """
+        (queries, query, size), (keys, key, _) = (map(dims.maximum, x.shape[-3:]) for x in (self.q, self.k))
+        width, dtype, masked = dims.maximum(self.v.shape[-1]), self.q.dtype, self.mask is not None
+        mine = min(ROWS, queries * (query // max(1, key)))
+        rows = max(mine, min(TOGETHER, key * mine))
+        block = _padded(min(KEYS, keys))
+        each = 2 if paired else 1
+        k, v = _padded(-(-size // each)), _padded(width)
+        same = self.k.dtype is dtype.computed  # computed with as they are stored
+        in_registers = same or (dtype is not f64 and not paired and self.k.dtype in (f16, bf16, i8))
+        widened = 0 if same else 4 * k
+        if mine >= PACKED:
+            panel = LANES * k + widened
+        else:
+            panel = 0 if in_registers else FOLDED * k
+        as_they_lie = in_registers and (mine == 1 or not same or width % LANES == 0)
+        if masked or mine >= PACKED or not as_they_lie:
+            panel = max(panel, block // each * min(v, 4 * LANES))
+        if mine >= STRIPS:
+            panel = max(panel, block * k + max(block // each * v, widened))
+        few = min(mine, 1 if same or paired else PACKED - 1)  # rows whose spans go side by side
+        if masked or not (in_registers or paired):
+            few = 0
+        if width < 4 * LANES and not paired and (same or queries == 1):  # a query's narrow heads do
+            few = 0
+        beside = min(TOGETHER, key * few * min(BESIDE, -(-keys // SPAN)))
+        scores = min(rows, TOGETHER)
+        if size == FOLDED or not isinstance(self.q.shape[-1], int):  # rows go in lanes beside each other
+            scores = -(-scores // 4) * 4
+        return rows * (k + v) + max(rows, beside) * v + max(scores, beside) * block + panel
 
     def _parts(self) -> KernelArgs:
         """Room for what spans of the keys give, where threads share them."""
@@ -234,49 +270,6 @@ class Attention(Operator, name="attention"):
         replace(_plain, name=PAIRS, args=lambda op: op._args(paired=True), fits=lambda op: op.k.dtype is bf16,
                 needs=frozenset({NATIVE}), cost=lambda op, target: -1.0),  # less than that of others
     )  # fmt: skip
-
-
-def work(
-    queries: int, keys: int, heads: tuple[Any, Any], widths: tuple[Dim, Dim], of: tuple[DType, DType],
-    masked: bool, paired: bool,
-) -> int:  # fmt: skip
-    """Numbers of scratch of a unit: rows of queries, results twice, and scores of a block; panels of keys and values.
-
-    queries, keys   at most
-    heads           of queries, and of keys
-    widths          of keys and of values
-    of              dtypes of queries and of keys
-    masked          whether keys are left out one by one
-    paired          whether two elements of queries and keys, and values of two keys, are one number
-    """
-    query, key = heads
-    mine = min(ROWS, queries * (query // max(1, key)))
-    rows = max(mine, min(TOGETHER, key * mine))
-    block = _padded(min(KEYS, keys))
-    each = 2 if paired else 1
-    k, v = (_padded(-(-dims.maximum(w) // n)) for w, n in zip(widths, (each, 1)))
-    same = of[1] is of[0].computed  # computed with as they are stored
-    in_registers = same or (of[0] is not f64 and not paired and of[1] in (f16, bf16, i8))
-    widened = 0 if same else 4 * k
-    if mine >= PACKED:
-        panel = LANES * k + widened
-    else:
-        panel = 0 if in_registers else FOLDED * k
-    as_they_lie = in_registers and (mine == 1 or not same or dims.maximum(widths[1]) % LANES == 0)
-    if masked or mine >= PACKED or not as_they_lie:
-        panel = max(panel, block // each * min(v, 4 * LANES))
-    if mine >= STRIPS:
-        panel = max(panel, block * k + max(block // each * v, widened))
-    few = min(mine, 1 if same or paired else PACKED - 1)  # rows whose spans go side by side
-    if masked or not (in_registers or paired):
-        few = 0
-    if dims.maximum(widths[1]) < 4 * LANES and not paired and (same or queries == 1):  # a query's narrow heads do
-        few = 0
-    beside = min(TOGETHER, key * few * min(BESIDE, -(-keys // SPAN)))
-    scores = min(rows, TOGETHER)
-    if widths[0] == FOLDED or not isinstance(widths[0], int):  # rows go in lanes beside each other
-        scores = -(-scores // 4) * 4
-    return rows * (k + v) + max(rows, beside) * v + max(scores, beside) * block + panel
 
 
 def _padded(n: int) -> int:
@@ -360,3 +353,91 @@ def attention_bound(
         least = sums * 2.0**-126  # of a score: what subnormal numbers have of it
         bound += (4 + 2 * score + 2**9 * least) * 2.0**-8 * top + np.shape(k)[-3] * 2.0**-125
     return rounded(y, np.full(np.shape(y), bound), dtype)
+
+
+class Attn(Operator, name="attn"):
+    """Attention of h·w over keys and values: the operator of the persistent-memory page.
+
+    h        [B, D] float
+    k, v     [Hk, Dh] (one key) or [T, Hk, Dh] float; their dtype may differ from h's
+    w        [D, Hq·Dh], h's dtype or a narrower float
+    result   [B, Hq·Dv] of h's dtype
+
+    h·w is summed and kept in f32 (f64 for f64) and attends to every key with scale 1/√Dh; rounded
+    once.  The error bound is attention's, and 2/√Dh·Σ|k|·max|v| times matmul's of h·w.
+    Source: OpenInfer, persistent memory, `attn`; OPS, Part B.
+    """
+
+    h: Value
+    k: Value
+    v: Value
+    w: Value
+
+    allowed = FLT
+    examples = (
+        ("f32[1, 8]", "f16[5, 2, 4]", "f16[5, 2, 4]", "f32[8, 8]"),
+        ("f32[3, 6]", "f32[1, 4]", "f32[1, 4]", "f32[6, 8]"),
+        ("f16[2, 8]", "f32[3, 1, 4]", "f32[3, 1, 4]", "f16[8, 4]"),
+    )
+
+    def infer(self) -> list[Type]:
+        self.require_rank("h", 2, 2)
+        self.require_rank("w", 2, 2)
+        self.require_rank("k", 2, 3)
+        self.require_rank("v", self.k.tensor.rank, self.k.tensor.rank)
+        self.require("k", self.allowed)
+        self.require_same_dtype("k", "v")
+        if not narrower(self.h.dtype, self.w.dtype):
+            raise OpError("op-dtype", f"attn of {self.h.dtype} with weights of {self.w.dtype}", "w")
+        if self.k.dtype is f64 and self.h.dtype is not f64:
+            raise OpError("op-dtype", "keys in f64 need h in f64", "k")
+        self.require_dim("w", 0, self.h.shape[1])
+        self.require_shape("v", [*self.k.shape[:-1], self.v.shape[-1]])
+        heads = self._heads()
+        require_heads(self, heads, self.k.shape[-2], "w")
+        return self.tensor(self.h.dtype, [self.h.shape[0], heads * self.v.shape[-1]])
+
+    def checks(self) -> list[Op]:
+        """A head may have no elements at run time."""
+        return at_least(1, self.k.shape[-1])
+
+    def _heads(self) -> Dim:
+        heads = dims.quotient(self.w.shape[1], self.k.shape[-1])
+        if heads is None:
+            message = f"{self.w.type} is not a whole number of heads of {self.k.shape[-1]}"
+            raise OpError("shape-mismatch", message, "w")
+        return heads
+
+    def expanded(self) -> tuple[list[Op], list[Value]]:
+        e, wide = Expansion(self), self.h.dtype.computed
+        rows, heads = self.h.shape[0], self._heads()
+        k, v = (e.cast(x, f64) if wide is f64 else x for x in (self.k, self.v))
+        if k.tensor.rank == 2:
+            k, v = (e.add(Reshape(x, [1, *x.shape])) for x in (k, v))
+        product = e.add(MatMul(e.cast(self.h, wide), self.w))
+        q = e.add(Reshape(product, [rows, heads, k.shape[-1]]))
+        y = e.add(Reshape(e.add(Attention(q, k, v)), [rows, heads * v.shape[-1]]))
+        return e.ops, [e.cast(y, self.h.dtype)]
+
+    def reference(self, h: Array, k: Array, v: Array, w: Array) -> Array:
+        q, k, v = self._operands(h, k, v, w)
+        y = attend(q, k, v, self._scale(), None, np.ones((1, 1, k.shape[0]), np.bool_))
+        return y.reshape(y.shape[0], math.prod(y.shape[1:]))
+
+    def _operands(self, h: Any, k: Any, v: Any, w: Any) -> tuple[Array, Array, Array]:
+        """q = h·w as [B, Hq, Dh], and k and v with their axis T, in f64."""
+        k, v = (np.asarray(x).astype(np.float64) for x in (k, v))
+        k, v = (x[None] if x.ndim == 2 else x for x in (k, v))
+        q = np.asarray(h).astype(np.float64) @ np.asarray(w).astype(np.float64)
+        return q.reshape(q.shape[0], np.shape(w)[1] // k.shape[-1], k.shape[-1]), k, v
+
+    def _scale(self) -> float:
+        return float(self.h.dtype.wide.type(1 / math.sqrt(max(1, dims.maximum(self.k.shape[-1])))))
+
+    def tolerance(self, y: Array, *inputs: Any) -> Array:
+        q, k, v = self._operands(*inputs)
+        h, w = real(inputs[0]), real(inputs[3])
+        error = 2 * h.shape[1] * epsilon(self.h.dtype) * (np.abs(h) @ np.abs(w)).max(initial=0.0)
+        moved = 2 * self._scale() * error * np.abs(k).sum(-1).max(initial=0.0) * np.abs(v).max(initial=0.0)
+        flat = np.asarray(y).reshape(q.shape[0], q.shape[1], v.shape[-1])
+        return attention_bound(flat, q, k, v, None, self._scale(), self.h.dtype).reshape(np.shape(y)) + moved

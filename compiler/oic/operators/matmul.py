@@ -164,21 +164,16 @@ class MatMul(Operator, name="matmul"):
 
     def _args(self) -> KernelArgs:
         m, k = self._matrix(self.a, self.transpose_a)
-        lead = self.result.shape[:-2]
-
-        def leading(value: Value) -> Ints:
-            return strides_of(value, len(lead), value.tensor.rank - 2)
-
+        lead, scale = self.result.shape[:-2], self.b_scale
+        a_steps, b_steps, scale_steps = (strides_of(value, len(lead), 2) for value in (self.a, self.b, scale))
         rows, inner = (-1, -2) if self.transpose_a else (-2, -1)
         columns = (-2, -1) if self.transpose_b else (-1, -2)
-        scale, scaled = self.b_scale, {}
-        if scale is not None:
-            scaled = {"ss": leading(scale), "sn": self._scale_step()}
         return {
             "a": self.a, "b": self.b, "scale": scale, "y": Out(), "rank": len(lead), "shape": Ints(lead),
-            "as": leading(self.a), "bs": leading(self.b), "M": m, "K": k, "N": self.result.shape[-1],
+            "as": a_steps, "bs": b_steps, "M": m, "K": k, "N": self.result.shape[-1],
             "am": Stride(self.a, rows), "ak": Stride(self.a, inner),
-            "bk": Stride(self.b, columns[1]), "bn": Stride(self.b, columns[0]), **scaled,
+            "bk": Stride(self.b, columns[1]), "bn": Stride(self.b, columns[0]),
+            "ss": scale_steps, "sn": None if scale is None else self._scale_step(),
         }  # fmt: skip
 
     def _is_bool(self) -> bool:
@@ -250,11 +245,11 @@ def _rows(x: Value, n: Dim) -> KernelArgs:
     }  # fmt: skip
 
 
-def strides_of(value: Value | None, rank: int, own: int) -> Ints:
-    """Strides of the first `own` axes of a value, aligned to the right of `rank`; 0 where it stretches."""
+def strides_of(value: Value | None, rank: int, inner: int = 0) -> Ints:
+    """Strides of a value's axes but for the last `inner`, aligned to the right of `rank`; 0 where it stretches."""
     if value is None:
         return Ints(())
-    own = max(0, min(own, value.tensor.rank))
+    own = max(0, value.tensor.rank - inner)
     steps: list[Dim | Stride] = [0] * (rank - own)
     steps += [0 if value.shape[a] == 1 else Stride(value, a) for a in range(own)]
     return Ints(tuple(steps))
