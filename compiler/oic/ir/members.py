@@ -4,7 +4,7 @@ import mmap
 import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -182,6 +182,17 @@ class StoredElements:
 
 
 Elements = Array | Members | StoredElements
+
+
+def mapped(
+    values: Array | Members, counts: tuple[int, ...], make: Callable[[Array], Array], inner: tuple[int, ...]
+) -> Array | Members:
+    """Elements with another array, of the shape `inner`, made of each of so many members, as it is needed or now."""
+    if isinstance(values, Members):
+        return replace(values, inner=inner, read=lambda key: make(values.read(key)))
+    if not counts:
+        return make(values)
+    return np.stack([make(values[key]) for key in product(*map(range, counts))]).reshape(*counts, *inner)
 
 
 def form_of(values: Elements) -> Hashable:

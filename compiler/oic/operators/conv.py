@@ -71,6 +71,13 @@ def _alike(size: int, most: int, step: int = 1) -> int:
     return -(-size // (blocks * step)) * step
 
 
+def _filled(w: Array, axis: int) -> Array:
+    """Weights with zeros at the end of an axis, to a multiple of FOUR."""
+    added = [(0, 0)] * w.ndim
+    added[axis] = (0, -w.shape[axis] % FOUR)
+    return np.pad(w, added)
+
+
 class Convolution(Sums):
     """What the four convolutions share: operands, settings, the reference's frame."""
 
@@ -123,17 +130,13 @@ class Convolution(Sums):
         self.taps = [dims.maximum(size) for size in self._window()[-self.spatial :]]
 
     def flattened(self, w: Array) -> Array:
-        lead, window = w.shape[: -self.spatial - 1], w.shape[-self.spatial - 1 :]
+        outputs, channels, *taps = w.shape
         if self.x.dtype.is_float:
-            return w.reshape(*lead, -1)
+            return w.reshape(outputs, -1)
         if self._in_rows():
-            filled = np.zeros((*lead, *window[:-1], -(-window[-1] // FOUR) * FOUR), w.dtype)
-            filled[..., : window[-1]] = w
-            return filled.reshape(*lead, -1)
-        fours = -(-window[0] // FOUR)
-        filled = np.zeros((*lead, fours * FOUR, math.prod(window[1:])), w.dtype)
-        filled[..., : window[0], :] = w.reshape(*lead, window[0], -1)
-        return filled.reshape(*lead, fours, FOUR, -1).swapaxes(-1, -2).reshape(*lead, -1)
+            return _filled(w, -1).reshape(outputs, -1)
+        filled = _filled(w.reshape(outputs, channels, math.prod(taps)), 1)
+        return filled.reshape(outputs, -1, FOUR, filled.shape[-1]).swapaxes(-1, -2).reshape(outputs, -1)
 
     def operations(self) -> Dim:
         return 2 * self.result.tensor.size * dims.product(self._window())

@@ -62,11 +62,11 @@ class ConvolutionTranspose(Convolution):
 
     def flattened(self, w: Array) -> Array:
         """A row an output: by the classes of positions that meet its taps, and in them by input channels."""
-        lead, (channels, outputs, *taps) = w.shape[: -self.spatial - 2], w.shape[-self.spatial - 2 :]
+        channels, outputs, *taps = w.shape
         rows, window = self.groups * outputs, two_axes(1, taps)
-        split = w.reshape(*lead, self.groups, channels // self.groups, outputs, *window)
-        split = np.moveaxis(split, -3, -4).reshape(*lead, rows, channels // self.groups, *window)
-        parts = [split[..., ys, :][..., xs].reshape(*lead, rows, -1) for ys, xs in product(*self._order())]
+        split = w.reshape(self.groups, channels // self.groups, outputs, *window).swapaxes(1, 2)
+        split = split.reshape(rows, channels // self.groups, *window)
+        parts = [split[..., ys, :][..., xs].reshape(rows, -1) for ys, xs in product(*self._order())]
         return np.concatenate(parts, -1)
 
     def _filters(self, w: Array) -> Array:

@@ -9,13 +9,12 @@ weight of infinity or NaN stays where it is: there it would meet the zeros of th
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
 from oic.dtypes import Array
 from oic.ir.core import Value
-from oic.ir.members import Elements, Members
+from oic.ir.members import Elements, Members, mapped
 from oic.ir.module import Module
 from oic.ir.state import Constant
 from oic.ir.types import TensorType
@@ -46,13 +45,10 @@ def _finite(values: Elements) -> bool:
 def _flatten(module: Module, constant: Value, shape: tuple[int, ...], flattened: Callable[[Array], Array]) -> None:
     """Make a filter a matrix, in types and in elements."""
     assert isinstance(constant.op, Constant)
-    flat = flattened(np.empty(shape, np.int8)).shape
+    flat, counts = flattened(np.empty(shape, np.int8)).shape, constant.tensor.maximum[: -len(shape)]
     for value in members(constant):
         value.type = TensorType(value.dtype, (*value.tensor.maximum[: -len(shape)], *flat))
     constant.op.type = constant.tensor
     values = module.weights[constant.symbol]
-    if isinstance(values, np.ndarray):
-        module.weights[constant.symbol] = flattened(values)
-    elif isinstance(values, Members):
-        read, inner = values.read, (*values.inner[: -len(shape)], *flat)
-        module.weights[constant.symbol] = replace(values, inner=inner, read=lambda key: flattened(read(key)))
+    assert isinstance(values, np.ndarray | Members)
+    module.weights[constant.symbol] = mapped(values, counts, flattened, flat)

@@ -11,8 +11,7 @@ Only where nothing reads the whole constant, and its parts have no more bytes.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
-from itertools import product
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ import numpy as np
 from oic.dtypes import Array
 from oic.ir.core import Op, Value, sizes_used
 from oic.ir.likeness import likeness
-from oic.ir.members import Members
+from oic.ir.members import Members, mapped
 from oic.ir.module import Module
 from oic.ir.state import Constant, ConstantSelect
 from oic.ir.strides import Strides, dense
@@ -90,21 +89,12 @@ def _views(path: Path) -> list[tuple[Any, int]]:
     return found[::-1]
 
 
-def _seen(array: Array, path: Path) -> Array:
+def _seen(path: Path, array: Array) -> Array:
     """The elements that a path leads to, where they lie."""
     for view, at in _views(path):
         found = view.reference(array)
         array = found[at] if isinstance(found, list) else found
     return array
-
-
-def _elements(data: Array | Members, counts: tuple[int, ...], path: Path, shape: tuple[int, ...]) -> Array | Members:
-    """The same of every member; those that are read when they are needed stay so."""
-    if isinstance(data, Members):
-        return replace(data, inner=shape, read=lambda key: _seen(data.read(key), path))
-    if not counts:
-        return _seen(data, path)
-    return np.stack([_seen(data[key], path) for key in product(*map(range, counts))]).reshape(*counts, *shape)
 
 
 def _pays(roots: list[Value], parts: Parts, target: Target) -> bool:
@@ -153,7 +143,7 @@ def _replace(module: Module, constant: Constant, parts: Parts, gone: Mapping[Op,
         type_ = TensorType(first.dtype, (*counts, *first.tensor.maximum))
         parts_of = {constant.symbol: constant.line}
         made.append(Constant(symbol, type_, parts_of, span=constant.span, hint=first.hint))
-        module.weights[symbol] = _elements(data, counts, path, first.tensor.maximum)
+        module.weights[symbol] = mapped(data, counts, partial(_seen, path), first.tensor.maximum)
         for value in values:
             mapping[value] = made[-1].result
             if isinstance(member := _root(value).op, ConstantSelect) and value.op:
