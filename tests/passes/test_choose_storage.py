@@ -8,7 +8,7 @@ import pytest
 import oic
 from oic.driver import Program, Settings, compile_graph
 from oic.ir.members import StoredElements
-from oic.passes.choose_storage import Candidate, ladder
+from oic.passes.store_weights import Candidate, ladder
 
 GRAPH = """
 dynamic  { x: f32[64]; }

@@ -8,26 +8,31 @@ A constant keeps its form where not everything that reads it can take the storag
 What a model has in blocks of such groups, and no rule names, is stored as it is there.
 
 Rules are `f32`, `bf16`, `f16`, `q8`, `q4`, or several, by name: `lm_head=q8,*=q4`; the first that fits counts.
-`auto:8M` chooses for a size of all constants, `auto:0.05` for a bound on the error of each (`choose_storage`).
+`auto` chooses by ‖ŵ - w‖ / ‖w‖, the error that a storage makes of a matrix:
+
+    auto:0.05  each matrix gets the smallest storage whose error is within this bound
+    auto:8M    all constants fit into this size: from the smallest storages on, the matrix whose next one takes away the
+               most squared error a byte gets it; a family counts as often as it has members
 """
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from oic import dtypes
 from oic.diagnostics import OicError, did_you_mean, fail
 from oic.ir.core import OpError, Value
-from oic.ir.encodings import GROUP_LAYOUTS, LAYOUTS, PANELS, STORAGES, joined, nbytes
+from oic.ir.encodings import ALIGN, GROUP_LAYOUTS, LAYOUTS, PANELS, STORAGES, joined, nbytes
 from oic.ir.members import Members, StoredElements
 from oic.ir.module import Module
 from oic.ir.quantized import GROUP_STORAGES
 from oic.ir.state import ConstantSelect
+from oic.ir.types import TensorType
 from oic.memory.layout import WEIGHTS_HEADER
 from oic.operators.base import Operator
-from oic.passes.choose_storage import Candidate, filled, fitting, ladder, within
-from oic.passes.pack_weights import Reader, encode, readers
+from oic.passes.pack_weights import Reader, encode, may_have, readers
 
 KEPT = "f32"  # as the graph declares it
 NO_MATRIX = "it is no matrix"
@@ -62,6 +67,15 @@ class Decision:
     def kept(self) -> bool:
         """The constant is as declared."""
         return self.storage == KEPT
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A storage that a matrix may have: bytes at most, in any layout, and its error."""
+
+    storage: str
+    nbytes: int
+    error: float
 
 
 def rules_of(text: str) -> list[Rule]:
@@ -153,6 +167,50 @@ def _candidate(module: Module, constant: Value, uses: list[Reader], storage: str
         return Candidate(storage, size, StoredElements(symbol, source, encoding).error())
     except OicError:  # it has a value that this storage does not hold
         return None
+
+
+def filled(type_: TensorType, storage: str) -> int:
+    """The most bytes that a constant of this type takes, on lines of its own."""
+    shape = type_.maximum
+    layouts = ("", *(layout for layout in LAYOUTS if may_have(type_, joined(storage, layout))))
+    return max(-(-nbytes(type_.dtype, shape, joined(storage, layout)) // ALIGN) * ALIGN for layout in layouts)
+
+
+def ladder(found: list[Candidate]) -> list[Candidate]:
+    """From the smallest to the largest, each with less error than those before."""
+    steps: list[Candidate] = []
+    for candidate in sorted(found, key=lambda c: (c.nbytes, c.error)):
+        if not steps or candidate.error < steps[-1].error:
+            steps.append(candidate)
+    return steps
+
+
+def within(bound: float, found: Mapping[Value, list[Candidate]]) -> dict[Value, str]:
+    """The smallest storage within a bound, for each."""
+    return {value: next((c for c in steps if c.error <= bound), steps[-1]).storage for value, steps in found.items()}
+
+
+def fitting(left: int, found: Mapping[Value, list[Candidate]]) -> dict[Value, str]:
+    """Storages that together take so many bytes more than the smallest at most."""
+    at = dict.fromkeys(found, 0)
+    while True:
+        better = [
+            (_gain(value, steps[i], steps[j]) / (steps[j].nbytes - steps[i].nbytes), -n, value, j)
+            for n, (value, steps) in enumerate(found.items())
+            for i in (at[value],)
+            for j in range(i + 1, len(steps))
+            if steps[j].nbytes - steps[i].nbytes <= left
+        ]
+        if not better:
+            return {value: steps[at[value]].storage for value, steps in found.items()}
+        _, _, value, j = max(better, key=lambda entry: entry[:2])
+        left -= found[value][j].nbytes - found[value][at[value]].nbytes
+        at[value] = j
+
+
+def _gain(value: Value, now: Candidate, then: Candidate) -> float:
+    members = math.prod(value.tensor.maximum[:-2])
+    return members * (now.error**2 - then.error**2)
 
 
 def _decision(module: Module, symbol: str, constant: Value, uses: list[Reader], rules: list[Rule]) -> Decision:
