@@ -4,7 +4,7 @@ The unit of `oic explain`, of `<name>.memory.json` and of the picture in the rep
 here: kinds follow from the ops and from places that are equal.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from oic.ir.control import For, Func, If, Parallel, Yield
@@ -239,17 +239,17 @@ def _handed_to(value: Value, live: Liveness) -> Value | None:
     return next((target for use in uses for target in _targets(*use) if _shared(target, value)), None)
 
 
-def _targets(user: Op, value: Value) -> Iterator[Value]:
-    """The values that become what an op is given here."""
-    if isinstance(user, For):
-        yield from (a for a, v in zip(user.body.args[1:], user.init) if v is value)
-    owner = user.block.owner if isinstance(user, Yield) and user.block is not None else None
+def _targets(user: Op, value: Value) -> list[Value]:
+    """The values that become what a loop, or the end of a region, is given here."""
+    owner, given = user.home.owner if isinstance(user, Yield) else user, user.operands
+    targets: list[Value] = []
     if isinstance(owner, For):
-        yield from (a for a, v in zip(owner.body.args[1:], user.operands) if v is value)
-    elif isinstance(owner, If):
-        yield from (r for r, v in zip(owner.results, user.operands) if v is value)
-    elif isinstance(owner, Parallel) and user.block is not None:
-        yield from (r for r, v in zip(dict(owner.given)[user.block], user.operands) if v is value)
+        targets, given = owner.body.args[1:], owner.init if owner is user else given
+    elif isinstance(owner, If) and owner is not user:
+        targets = owner.results
+    elif isinstance(owner, Parallel):
+        targets = dict(owner.given)[user.home]
+    return [target for target, v in zip(targets, given) if v is value]
 
 
 def _shared(a: Value, b: Value) -> bool:

@@ -10,7 +10,7 @@ The same buffers get the same offsets, always: effort is limited by steps counte
 
 import itertools
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from oic.ir.module import Buffer
@@ -114,16 +114,12 @@ def _best_order(part: BufferGroup, target: int) -> Packing:
     return best
 
 
-class Rng:
-    """Pseudorandom numbers, the same on every machine and in every version of Python."""
-
-    def __init__(self) -> None:
-        self.state = 1
-
-    def below(self, n: int) -> int:
-        """One of 0 .. n - 1."""
-        self.state = (self.state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
-        return (self.state >> 33) % n
+def _eighths() -> Iterator[int]:
+    """Pseudorandom numbers below 8, the same on every machine and in every version of Python."""
+    state = 1
+    while True:
+        state = (state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
+        yield (state >> 33) % 8
 
 
 def _searched(part: BufferGroup, best: Packing, target: int, effort: int) -> tuple[Packing, int, int]:
@@ -133,7 +129,7 @@ def _searched(part: BufferGroup, best: Packing, target: int, effort: int) -> tup
     other priorities: in turn for the target, for the target with the large buffers only (the small
     ones then go where they fit), and for a height between the target and the best so far.
     """
-    rng, least, low, cost = Rng(), target, target, 0
+    rng, least, low, cost = _eighths(), target, target, 0
     everything, large = list(range(len(part.sizes))), _large(part)
     limit = 2 * len(everything) * (NODE + cells(part))
     for turn in itertools.count():
@@ -168,11 +164,11 @@ def _large(part: BufferGroup) -> list[int]:
     return sorted(order[: at + 1])
 
 
-def _priority(part: BufferGroup, number: int, rng: Rng) -> list[int]:
+def _priority(part: BufferGroup, number: int, rng: Iterator[int]) -> list[int]:
     """What a search tries first: one of four rules, after that with much left to chance."""
     longest = [length << 30 | size for length, size in zip(part.lengths, part.sizes, strict=True)]
     key = (part.sizes, longest, part.crowded, part.areas)[number % 4]
-    return key if number < 4 else [value * (8 + rng.below(8)) for value in key]
+    return key if number < 4 else [value * (8 + next(rng)) for value in key]
 
 
 def lower_bound(buffers: Sequence[Buffer]) -> int:

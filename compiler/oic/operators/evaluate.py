@@ -125,14 +125,14 @@ def bind_sizes(name: str, type_: TensorType, shape: tuple[int, ...], sizes: dict
         extent = dims.atom(dim)
         if extent is None:
             continue
-        require_size(name, extent, size)
+        require_at_most(name, extent, size)
         known = sizes.setdefault(extent.name, size)
         if known != size:
             what = f"size {extent} of input '{name}' is {size}, and {known} in another input"
             raise StepError("OIC_ERR_SHAPE", what, variable=name, index=size, bound=known)
 
 
-def require_size(name: str, extent: Extent, size: int) -> None:
+def require_at_most(name: str, extent: Extent, size: int) -> None:
     """Refuse a size of an input above its maximum."""
     if size > extent.maximum:
         what = f"size {extent} of input '{name}' is {size}, and its maximum {extent.maximum}"

@@ -133,22 +133,20 @@ def _smallness(made: _Made, numbers: Mapping[Op, int]) -> Callable[[Operator], b
 
     It says so of MOST_RESULTS, and of no more.
     """
-    results, small = 0, set[int]()
+    small: dict[int, int] = {}  # the members of each
 
     def is_small(op: Operator) -> bool:
-        nonlocal results
         if numbers[op] in small:
             return True
         members, type_ = math.prod(made[op].counts), op.result.tensor
         size = members * math.prod(type_.maximum)
-        if size == 0 or results + members > MOST_RESULTS:
+        if size == 0 or sum(small.values()) + members > MOST_RESULTS:
             return False
         if size > SMALL:
             behind = (o.result.tensor.nbytes for o in _behind([op], made) if isinstance(o, Constant))
             if members * type_.nbytes > sum(behind):
                 return False
-        results += members
-        small.add(numbers[op])
+        small[numbers[op]] = members
         return True
 
     return is_small

@@ -200,10 +200,6 @@ class Edge:
         found: list[Value] = getattr(self.op, self.key)
         return found[self.position]
 
-    def hand_on(self, value: Value) -> None:
-        """Another value instead."""
-        self.op.replace_operand(self.key, self.position, value)
-
 
 def destinations(func: Func) -> Assignment:
     """Storage of outputs, of carried values, of what branches give and of what is stored to the state.
@@ -232,7 +228,7 @@ def _copy(edges: list[Edge]) -> None:
     for edge in edges:
         block, value = edge.op.home, edge.value
         copy = Copy(value, edge.reason, span=_span_of(edge), hint=value.hint)
-        edge.hand_on(copy.result)
+        edge.op.replace_operand(edge.key, edge.position, copy.result)
         if isinstance(edge.op, Return) and value.op is not None and value.op.block is block:
             # Of what a branch or a loop gives, sizes are bound after it.
             sizes = dims.extents(value.shape) if value.op.regions else ()

@@ -10,7 +10,7 @@ the state that an iteration of a loop takes is taken there again.  Part of `hois
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import islice
 from typing import Any
 
@@ -328,6 +328,12 @@ def _size(size: Dim, values: Mapping[Extent, Value], ops: list[Op]) -> Value:
         ops.append(op)
         return op.result
 
+    def plus(a: Value, b: Value) -> Value:
+        return made(index.IndexAdd(a, b))
+
+    def times(a: Value, b: Value) -> Value:
+        return made(index.IndexMul(a, b))
+
     def atom(one: Atom) -> Value:
         if isinstance(one, Quotient):
             return made(index.IndexDiv(whole(one.numerator), whole(one.divisor)))
@@ -340,14 +346,7 @@ def _size(size: Dim, values: Mapping[Extent, Value], ops: list[Op]) -> Value:
         if not dims.extents([part]) & values.keys():
             return made(index.IndexConst(part) if isinstance(part, int) else index.IndexSize(part))
         assert not isinstance(part, int)
-        total: Value | None = None
-        for atoms, c in part.terms:
-            product = made(index.IndexConst(c))
-            for one in atoms:
-                product = made(index.IndexMul(product, atom(one)))
-            total = product if total is None else made(index.IndexAdd(total, product))
-        assert total is not None
-        return total
+        return reduce(plus, (reduce(times, map(atom, atoms), made(index.IndexConst(c))) for atoms, c in part.terms))
 
     return whole(size)
 

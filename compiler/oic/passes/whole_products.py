@@ -35,8 +35,10 @@ def _join(split: Split, mapping: dict[Value, Value]) -> None:
     if any(len(found) != 1 or found[0].block is not split.block for found in users):
         return
     ops = [found[0] for found in users]
-    products = side_by_side(ops)
+    products = [p for op in ops if isinstance(op, Operator) and (p := op.product()) is not None]
     if [p.w for p in products] != split.results or products[0].axis != split.axis % 2:
+        return
+    if len({(type(op), op.kernel, p.x, p.axis) for op, p in zip(ops, products, strict=True)}) > 1:
         return
     biases = [product.b for product in products]
     source = biases[0].op if biases[0] is not None else None
@@ -44,13 +46,6 @@ def _join(split: Split, mapping: dict[Value, Value]) -> None:
     if whole_b is not None or not any(b is not None for b in biases):
         one_product(ops, products[0], split.x, whole_b, mapping)
         split.home.set_ops([op for op in split.home.ops if op is not split])
-
-
-def side_by_side(ops: Sequence[Op]) -> list[Product]:
-    """Products of the same rows, computed alike; none where the ops are something else."""
-    products = [p for op in ops if isinstance(op, Operator) and (p := op.product()) is not None]
-    alike = {(type(op), op.kernel, p.x, p.axis) for op, p in zip(ops, products, strict=False)}
-    return products if len(products) == len(ops) and len(alike) == 1 else []
 
 
 def name_of(parts: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from oic.diagnostics import StepError, nearest
 from oic.dtypes import Array, DType
 from oic.ir import dims
-from oic.operators.evaluate import bind_sizes, require_size, shape_of
+from oic.operators.evaluate import bind_sizes, require_at_most, shape_of
 from oic.session.interface import Entry, Interface, SessionVariable
 
 INPUT, SHAPE = "OIC_ERR_INPUT", "OIC_ERR_SHAPE"
@@ -125,7 +125,7 @@ def _check_shape(variable: SessionVariable, given: tuple[int, ...]) -> None:
             raise _refused(variable, SHAPE, what, index=size, bound=dim)
         extent = None if dim is None else dims.atom(dim)
         if extent is not None:
-            require_size(variable.name, extent, size)
+            require_at_most(variable.name, extent, size)
 
 
 def gathered(interface: Interface, entry: Entry, given: Mapping[str, Array]) -> dict[str, Array]:
