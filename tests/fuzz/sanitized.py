@@ -431,11 +431,11 @@ class SanitizedExecutor(Executor):
             raise StepError(status_names()[status], "the step was refused")
         return found
 
-    def _fetch_state(self, name: str) -> Array:
+    def _fetch_state(self, name: str, within: tuple[slice, ...] = ()) -> Array:
         self._send(struct.pack("<i", -1))
         self._flush()
         memory = np.frombuffer(self._read(self.files.unit.state_bytes), np.uint8)
-        return logical(name, saved_form(self.program.planned), storages(self.program.planned, memory))
+        return logical(name, saved_form(self.program.planned), storages(self.program.planned, memory))[within]
 
     def _reset(self) -> None:
         self.spoiled = False

@@ -13,6 +13,7 @@ from importers.checkpoints import checkpoint
 from oic.generation.feeding import DecoderFeed
 from oic.generation.text_session import TextSession
 from oic.importers import import_checkpoint
+from oic.operators.late import late_places
 
 pytestmark = pytest.mark.xdist_group("batch-importers")
 
@@ -141,7 +142,7 @@ def test_a_length_that_its_row_does_not_have_is_refused(pair: Any, length: int) 
 def test_every_family_goes_on_row_by_row(family: str, tmp_path: Path) -> None:
     """In the interpreter; and nothing can be refused once the state has changed."""
     many, one = (oic.Simulator(*graph) for graph in Pair(tmp_path, family).graphs())
-    assert not many.program.late
+    assert not late_places(many.program.planned)
     rows = prompts(6, 2, 0)
     with many.make_executor() as together, one.make_executor() as single:
         first, then = fed(together, [r[:4] for r in rows])["logits"], fed(together, [r[4:] for r in rows])["logits"]

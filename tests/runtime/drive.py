@@ -128,7 +128,7 @@ def render(case: Case, direct: bool) -> tuple[str, str]:
     """
     call: Call = case.op.call()
     assert isinstance(call, Call)
-    text = called(call, (argument(case, part) for part in call.args))
+    text = called(call, (argument(case, part) for part in call.members.values()))
     header = call.instance.text()
     if direct:
         return text, header

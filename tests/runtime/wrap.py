@@ -93,7 +93,7 @@ def kernel(op: Operator) -> tuple[str, str]:
     """Name and text of `void NAME(const void **x, void *y, const ptrdiff_t *n)`; n: `sizes(op)`."""
     call = op.call()
     passed, taken = {}, 0
-    for i, part in enumerate(call.args):
+    for i, part in enumerate(call.members.values()):
         passed[i] = _part(op, part, taken)
         taken += len(part.items) if isinstance(part, Ints) else isinstance(part, int)
     texts = iter(passed.values())

@@ -51,9 +51,10 @@ class Prober:
         if not self._region:
             raise fail("out-of-memory", f"there are no {REGION:,} bytes to measure reading with")
 
-    def read(self, threads: int) -> float:
-        """Bytes per second, once through memory."""
-        return max(float(self._lib.streaming(self._region, REGION, threads, n, 1)) for n in STRETCHES)
+    def read(self, threads: int = 1, nbytes: int = REGION) -> float:
+        """Bytes per second, once through memory; of what a cache holds, as often as takes as long."""
+        rounds = max(1, REGION // nbytes)
+        return max(float(self._lib.streaming(self._region, nbytes, threads, n, rounds)) for n in STRETCHES)
 
     def peak(self, unit: str, threads: int = 1) -> float:
         """Operations per second of `f32`, `int8` or `bf16`; 0: there is no instruction."""
