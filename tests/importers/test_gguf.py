@@ -391,6 +391,31 @@ def test_blocks_of_one_scale_stay_as_they_are(kind: str, storage: str, tmp_path:
     assert "wq" in {c.symbol for c in other.stored if c.kept}
 
 
+@pytest.mark.parametrize(("kind", "storage"), [("Q8_0", "q8"), ("Q4_0", "q4")])
+def test_blocks_of_stacked_experts_stay_as_they_are(kind: str, storage: str, tmp_path: Path) -> None:
+    more = CONVERTED["qwen3_moe"][2] | {n: 8 for n in ("attention.key_length", "attention.value_length", "rope.dimension_count")}
+    arch, more["expert_feed_forward_length"] = "qwen3moe", 64
+    source = checkpoint(tmp_path / "in", "qwen3_moe", hidden_size=32, moe_intermediate_size=64)
+    plain, stored = oic.Model.open(source), gguf.GGMLQuantizationType[kind]
+    config = json.loads((source / "config.json").read_text())
+    tensors = converted({n: np.array(plain.tensor(n)) for n in plain.names()}, arch, config)
+    keys = {"context_length": 16, "embedding_length": 32, "feed_forward_length": 20, "block_count": 2}
+    keys |= {"attention.head_count": 4, "attention.head_count_kv": 2, "attention.layer_norm_rms_epsilon": 1e-6}
+    kinds = {n: stored for n, a in tensors.items() if a.ndim == 3}
+    file = write(tmp_path / "m.gguf", arch, tensors, kinds, **keys, **more)
+    made = import_checkpoint(file, tmp_path / "out")
+    model, graph = oic.Model.open(made.model), oic.parse_file(made.graph)
+    built = oic.Synthesizer(graph, model, target="portable")
+    types = {op.symbol: op.type.encoding for op in built.program.planned.constants()}
+    assert {types[n] for n in ("w_gate", "w_up", "w_down")} == {f"{storage} panels"}
+    wide = {n: gguf.dequantize(gguf.quantize(a, stored), stored) for n, a in tensors.items() if n in kinds}
+    with built.make_executor() as ex, oic.Simulator(graph, model).make_executor() as reference:
+        assert np.array_equal(ex.fetch("w_down[1]"), wide["blk.1.ffn_down_exps.weight"])
+        tokens = np.array([1, 5, 2, 9], np.int32)
+        found, known = (executor.step(tokens=tokens)["logits"] for executor in (ex, reference))
+    assert np.abs(found - known).max() < 0.02 * np.abs(known).max()
+
+
 @pytest.mark.parametrize("kind", ["Q4_1", "Q5_0", "Q5_1"])
 def test_blocks_are_widened_exactly(kind: str, tmp_path: Path) -> None:
     tensors = as_gguf(weights())

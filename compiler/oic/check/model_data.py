@@ -243,28 +243,34 @@ def elements_of(binding: Binding, variable: Variable) -> Elements:
     elif len(members) != math.prod(counts):
         counts = (len(members),)
 
+    storage, grouped = _grouped(binding, variable, members, shape)
+    if grouped is not None:  # matrices of a stack are members, too
+        return Members(counts + shape[:-2], shape[-2:], dtype, lambda key: grouped(key).values(), storage, grouped)
+
     def read(key: tuple[int, ...]) -> Array:
         return model.tensor(members[key]).astype(dtype, copy=False).reshape(shape)
 
-    return Members(counts, shape, dtype, read, *_grouped(binding, variable, members, shape))
+    return Members(counts, shape, dtype, read)
 
 
 def _grouped(
     binding: Binding, variable: Variable, members: Mapping[tuple[int, ...], str], shape: tuple[int, ...]
 ) -> tuple[str, Callable[[tuple[int, ...]], Grouped] | None]:
-    """The storage that all members have in the model, and how to read their groups; "" if there is none."""
+    """The storage that all members have in the model, and how to read the groups of each of their matrices, by its
+    member and its place in that, if it is a stack; "" if there is none."""
     model = binding.model
     assert model is not None
     found = {key: model.blocks(name) for key, name in members.items()}
     known = {key: blocks for key, blocks in found.items() if blocks is not None and blocks.shape == shape}
     kinds = {blocks.kind for blocks in known.values()}
     storage = STORAGES.get(kinds.pop(), "") if len(kinds) == 1 else ""
-    if not storage or len(known) != len(found) or variable.dtype is not dtypes.f32 or len(shape) != 2:
+    if not storage or len(known) != len(found) or variable.dtype is not dtypes.f32 or len(shape) < 2:
         return "", None
-    rows, k = shape
+    *stack, rows, k = shape
 
     def grouped(key: tuple[int, ...]) -> Grouped:
-        blocks = known[key]
-        return Grouped((rows, k), storage, lambda first, end: Groups(*blocks.groups(first, end)))
+        member, place = key[: len(key) - len(stack)], key[len(key) - len(stack) :]
+        blocks, at = known[member], rows * int(np.ravel_multi_index(place, stack)) if stack else 0
+        return Grouped((rows, k), storage, lambda first, end: Groups(*blocks.groups(at + first, at + end)))
 
     return storage, grouped

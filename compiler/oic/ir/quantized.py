@@ -67,6 +67,11 @@ class Grouped:
     storage: str
     read: ReadGroups
 
+    def values(self) -> Array:
+        """The whole matrix, f32."""
+        with np.errstate(all="ignore"):  # a scale may be anything
+            return self.read(0, self.shape[0]).values(self.shape[1])
+
 
 def groups(k: int) -> int:
     """Groups of a row."""
