@@ -404,6 +404,13 @@ def test_unknown_files(tmp_path: Path) -> None:
         Model.open(tmp_path / "empty")
 
 
+@pytest.mark.parametrize("name", ["m.oinf", "m.gguf"])
+def test_a_short_text_under_a_name_of_a_model_is_none(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"404: Not Found")
+    with pytest.raises(OicError, match=r"model-format.*magic at byte 0: not '(OINF|GGUF)'"):
+        Model.open(tmp_path / name)
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_the_extension_is_not_needed(samples: Path, tmp_path: Path, name: str) -> None:
     (tmp_path / "model").write_bytes((samples / name).read_bytes())

@@ -33,10 +33,10 @@ _T = TypeVar("_T")
 
 def read(file: ModelFile) -> Contents:
     """The contents of an .oinf file; the whole file but the elements is checked here."""
-    magic, version, flags, *rest = HEADER.unpack(file.read(0, HEADER.size, "header"))
-    counts, reserved, offsets, size = rest[:3], rest[3], rest[4:8], rest[8]
-    if magic != b"OINF\0":
+    if file.read(0, 5, "magic") != b"OINF\0":
         raise file.bad("model-format", "magic", 0, "not 'OINF'")
+    _, version, flags, *rest = HEADER.unpack(file.read(0, HEADER.size, "header"))
+    counts, reserved, offsets, size = rest[:3], rest[3], rest[4:8], rest[8]
     if version not in (1, 2):
         raise file.bad("model-format", "version", 5, f"{version}, but 1 and 2 are known")
     for name, value, place in (("flags", flags, 9), ("reserved", reserved, 25)):
