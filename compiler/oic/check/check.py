@@ -69,7 +69,8 @@ def _check_entry(entry: BlockInstance, extents: Mapping[str, s.Argument], report
     sizes = {x.name for x in used.reads if isinstance(x, Size)}
     sizes |= {n.name for v in variables for n in s.names_in(v.declaration.dims)}
     bound = {dim.name for v in variables if v.kind == "dynamic" for dim in v.axes}
-    for name in (name for name in extents if name in sizes - bound - pinned):
+    unbound = sizes - bound - pinned
+    for name in (name for name in extents if name in unbound):
         what = f"entry '{entry.block.name}' uses the extent '{name}' but reads no input that has it as an axis"
         notes, hint = [Note(extents[name].span, "introduced here")], f"read such an input, or write '@entry({name}=…)'"
         report.error("extent-without-input", what, entry.block.name_span, notes=notes, hint=hint)

@@ -23,7 +23,7 @@ def select_members(module: Module) -> None:
     for block in module.blocks():
         cuts = {op: cut for op in block.ops if (cut := _selecting(op)) is not None}
         block.set_ops(one for op in block.ops for one in (_selection(op, cuts[op], mapping) if op in cuts else [op]))
-        gone = [cut for cut in cuts.values() if not cut.result.used and cut.block is block]
+        gone = {cut for cut in cuts.values() if not cut.result.used and cut.block is block}
         block.set_ops(op for op in block.ops if op not in gone)
     module.top.replace(mapping)
 
