@@ -1,7 +1,7 @@
 """What can be had before the first effect of a function: integers, tensors and conditions.
 
-    state.store(%K, %k, [%l, %p])             %q = index.add(%p, %one)
-    %q = index.add(%p, %one)             =>   state.store(%K, %k, [%l, %p])
+    state.store(%K, [%l, %p], %k)             %q = index.add(%p, %one)
+    %q = index.add(%p, %one)             =>   state.store(%K, [%l, %p], %k)
 
 Index arithmetic on inputs, on states that no effect before it writes, and on tensors that depend on
 nothing else is copied there; the tensors are moved there, with all that they need.  A part of a tensor or an entry of

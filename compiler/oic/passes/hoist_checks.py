@@ -1,7 +1,7 @@
 """Refuse a step before it changes anything.
 
-    state.store(%K, %k, [%l, %p])             check.range(%p, 0, 511)
-    check.range(%p, 0, 511)              =>   state.store(%K, %k, [%l, %p])
+    state.store(%K, [%l, %p], %k)             check.range(%p, 0, 511)
+    check.range(%p, 0, 511)              =>   state.store(%K, [%l, %p], %k)
 
 A check moves before the first effect if what it looks at can be computed there: index arithmetic
 on inputs, on states that no effect before it writes, and on tensors that depend on nothing else; these

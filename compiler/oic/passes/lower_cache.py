@@ -1,7 +1,7 @@
 """Cache operations become index arithmetic, checks, and loads and stores of boxes of state.
 
     cache.write(%K, %v, [%l, %t])     =>    check.range(%t, 0, 511)
-                                            state.store(%K, %v, [%l, %t]) {lengths=[none, none, 4, 8]}
+                                            state.store(%K, [%l, %t], %v) {lengths=[none, none, 4, 8]}
                                             %n = state.get(%K.t)
                                             %m = index.max(%n, index.add(%t, 1))
                                             state.set(%K.t, %m)

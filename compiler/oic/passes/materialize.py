@@ -9,8 +9,8 @@ strides.  Where state is written while a view of it is still needed, the write w
 if no other op reads the old state and that saves bytes; else the view becomes a copy too:
 
     %old = state.load(%W, [%p])            %old = state.load(%W, [%p])
-    state.store(%W, %x, [%q])        =>    %y = conv1d(%old, %k)
-    %y = conv1d(%old, %k)                  state.store(%W, %x, [%q])
+    state.store(%W, [%q], %x)        =>    %y = conv1d(%old, %k)
+    %y = conv1d(%old, %k)                  state.store(%W, [%q], %x)
 
 A tensor of one repeated value that is written in part is filled for each that writes to it: to fill
 costs less than to copy.  Everything else stays a view.

@@ -3,7 +3,7 @@
     %y = matmul(%x, %w)                       %p = state.get(%pos)
     %p = state.get(%pos)                =>    check.range(%p, 0, 511)
     check.range(%p, 0, 511)                   %y = matmul(%x, %w)
-    state.store(%K, %y, [%p])                 state.store(%K, %y, [%p])
+    state.store(%K, [%p], %y)                 state.store(%K, [%p], %y)
 
 Checks, and the arithmetic they need, move to the front as far as the effect before them, past what
 only computes.  They keep their order, so the same step is refused for the same reason: behind a

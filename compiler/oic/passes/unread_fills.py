@@ -4,7 +4,7 @@
     %z = for(0, N, [%y]) {                    iteration i replaces row i
       ^(%i, %y0):
         ...
-        %y1 = insert(%y0, %t, [%i])
+        %y1 = insert(%y0, [%i], %t)
         yield([%y1])
     }
 

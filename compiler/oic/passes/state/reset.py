@@ -1,13 +1,13 @@
 """Resets of a whole variable and of the entries with some leading indices (SPEC, 8.2).
 
     cache.reset(%K, [])      =>    %n = state.get(%K.t)
-                                   state.fill(%K, []) {value=0, lengths=[%n, 64]}
+                                   state.fill(%K, []) {lengths=[%n, 64], value=0}
                                    state.set(%K.t, 0)
 
     cache.reset(%K, [%l])    =>    %any = state.reach(%K.entry.touched, [%l]) {lengths=[1, %n], axis=0}
                                    if 0 < %any {
-                                     state.fill(%K, [%l]) {value=0, lengths=[1, %n, 64]}
-                                     state.fill(%K.entry.touched, [%l]) {value=0, lengths=[1, %n]}
+                                     state.fill(%K, [%l]) {lengths=[1, %n, 64], value=0}
+                                     state.fill(%K.entry.touched, [%l]) {lengths=[1, %n], value=0}
                                      %m = state.reach(%K.entry.touched, []) {lengths=[%l.n, %n], axis=1}
                                      state.set(%K.t, %m) ...
                                    }

@@ -3,7 +3,7 @@
     cache.write(%X, %v, [%n])          =>    %next = state.get(%X.t)
                                              check.range(%n, max(%next - W, 0), ...)
                                              state.fill(%X, ..)      positions skipped
-                                             state.store(%X, %v, ..)
+                                             state.store(%X, .., %v)
                                              state.double(%X, ..)    in the other half too
                                              state.set(%X.t, max(%next, %n + 1))
 

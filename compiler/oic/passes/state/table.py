@@ -2,7 +2,7 @@
 
     cache.write(%K, %v, [%l, %t]) {form="ii"}     =>    check.range(%l, 0, 5)
                                                         check.range(%t, 0, 511)
-                                                        state.store(%K, %v, [%l, %t])
+                                                        state.store(%K, [%l, %t], %v)
                                                         %n = state.get(%K.t)
                                                         %m = index.max(%n, index.add(%t, 1))
                                                         state.set(%K.t, %m)
