@@ -92,7 +92,8 @@ REFUSED = {
     "more than there are": ({"num_experts_per_tok": 5}, "import-unsupported", "'num_experts_per_tok' is 5 supported: at most the 4"),
     "of some layers": ({"decoder_sparse_step": 2}, "import-unsupported", "'decoder_sparse_step' is 2"),
     "not of these layers": ({"mlp_only_layers": [1]}, "import-unsupported", "'mlp_only_layers' is [1]"),
-    "another count": ({"num_experts": 6}, "import-weights", "weights are missing"),
+    "more than have scores": ({"num_experts": 1 << 62}, "import-config", "4611686018427387904, and should be at most 4"),
+    "fewer than have weights": ({"num_experts": 3}, "import-weights", "not asked for: model.layers.0.mlp.experts.3."),
     "another width": ({"moe_intermediate_size": 12}, "model-shape", "gate_proj"),
     "no family with experts": ({"model_type": "qwen3"}, "import-unsupported", "'num_experts' is 4 supported: one feed-forward"),
 }
@@ -101,12 +102,10 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_no_graph_is_written_for_is_named(case: str, tmp_path: Path) -> None:
     said, slug, text = REFUSED[case]
-    source = checkpoint(tmp_path / "in", "qwen3_moe", **said)
-    if case in ("another count", "another width", "no family with experts"):
-        config = json.loads((source / "config.json").read_text())
-        source = write(tmp_path / "other", config, model_of(checkpoint(tmp_path / "plain", "qwen3_moe")))
+    kept = case in ("more than have scores", "fewer than have weights", "another width", "no family with experts")
+    source = checkpoint(tmp_path / "in", "qwen3_moe", **({} if kept else said))
     with pytest.raises(OicError) as caught:
-        import_checkpoint(source, tmp_path / "out")
+        import_checkpoint(source, tmp_path / "out", settings=said)
     shown = " ".join(f"{d.message} {d.hint or ''}" for d in caught.value.diagnostics)
     assert caught.value.diagnostics[0].slug == slug and text in shown.replace("; ", " ")
     assert not (tmp_path / "out").exists()

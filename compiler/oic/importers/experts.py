@@ -52,13 +52,15 @@ def mixture(c: Checkpoint, layer: str, activation: str) -> tuple[Network, Expert
     c.demand(c.value("decoder_sparse_step") in (None, 1), "decoder_sparse_step", c.value("decoder_sparse_step"), "1")
     c.demand(not c.value("mlp_only_layers"), "mlp_only_layers", c.value("mlp_only_layers"), "experts in all layers")
     up, down, gate, router = (Matrix.of(c, f"{layer}{m.place}{name}") for name in (m.up, m.down, m.gate, m.router))
-    c.fill_first(COUNTS, next(iter(c.shape(router.tensor)), None))
+    routed = next(iter(c.shape(router.tensor)), None)
+    c.fill_first(COUNTS, routed)
+    count = c.layers(*COUNTS, most=routed)  # before there are names of so many
     place, width = m.shared
     parts = [Matrix.of(c, layer + place + name.rpartition(".")[2]) for name in (m.up, m.down, m.gate)]
     shared = Network(parts[0], parts[1], activation, parts[2]) if c.present(parts[0].tensor) else None
     opened = f"{layer}{place.removesuffix('.')}_gate"
     experts = Experts(
-        c.size(*COUNTS), _taken(c, TAKEN, *COUNTS), router,
+        count, _taken(c, TAKEN, count), router,
         c.flag("norm_topk_prob", default=False) if m.whole is None else m.whole, shared,
         c.size(width) if shared else 0, Matrix.of(c, opened) if c.present(f"{opened}.weight") else None,
     )  # fmt: skip
@@ -71,11 +73,12 @@ def gguf_experts(c: Checkpoint, *, whole: bool) -> Experts | None:
         return None
     for key, usual in (("expert_weights_scale", 1), ("expert_gating_func", 1), ("expert_weights_norm", whole)):
         c.demand(c.value(key) in (None, 0, usual), key, c.value(key), str(usual))
-    return Experts(c.size(COUNT), _taken(c, "expert_used_count", COUNT), Matrix.of(c, "blk.{l}.ffn_gate_inp"), whole)
+    count = c.size(COUNT)
+    return Experts(count, _taken(c, "expert_used_count", count), Matrix.of(c, "blk.{l}.ffn_gate_inp"), whole)
 
 
-def _taken(c: Checkpoint, key: str, *counts: str) -> int:
-    """How many experts a token takes."""
-    taken, count = c.size(key), c.size(*counts)
+def _taken(c: Checkpoint, key: str, count: int) -> int:
+    """How many of the experts a token takes."""
+    taken = c.size(key)
     c.demand(taken <= count, key, taken, f"at most the {count} experts that there are")
     return taken

@@ -10,11 +10,11 @@ MAMBA2 = "mamba2"
 SIGNS = (("backbone.norm_f.weight", "backbone.layers.0.mixer.dt_bias"),)
 KEYS = {
     "heads": "num_heads", "head": "head_dim", "groups": "n_groups", "state": "state_size", "taps": "conv_kernel",
-    "expand": "expand", "bias": "use_bias", "out_bias": "use_bias", "conv_bias": "use_conv_bias",
+    "bias": "use_bias", "out_bias": "use_bias", "conv_bias": "use_conv_bias",
 }  # fmt: skip
 HYBRID_KEYS = {
     "heads": "mamba_n_heads", "head": "mamba_d_head", "groups": "mamba_n_groups", "state": "mamba_d_state",
-    "taps": "mamba_d_conv", "expand": "mamba_expand", "bias": "mamba_proj_bias", "out_bias": "mamba_proj_bias",
+    "taps": "mamba_d_conv", "bias": "mamba_proj_bias", "out_bias": "mamba_proj_bias",
     "conv_bias": "mamba_conv_bias",
 }  # fmt: skip
 """What configurations call sizes and biases."""
