@@ -201,6 +201,19 @@ REFUSED = {
         {"model_type": "gemma3_text", "rope_parameters": {"full_attention": {"rope_type": "ntk", "factor": 2.0}}},
         "import-unsupported", "'rope_parameters.full_attention.rope_type' is 'ntk'",
     ),
+    "scaling that is no table": ({"rope_scaling": "linear"}, "import-unsupported", "'rope_scaling' is 'linear' supported: a table"),
+    "scaling of some layers by another key": (
+        {"rope_scaling": {"full_attention": {"rope_type": "linear", "factor": 2.0}}}, "import-unsupported",
+        "'rope_scaling.full_attention.",
+    ),
+    "scaling of no kind of some layers": (
+        {"rope_parameters": {"full_attention": {"factor": 2.0}}}, "import-unsupported",
+        "'rope_parameters.full_attention.factor' is 2.0 supported: with a 'rope_type'",
+    ),
+    "scaling of some layers by its other name": (
+        {"rope_parameters": {"full_attention": {"type": "su"}}}, "import-unsupported",
+        "'rope_parameters.full_attention.type' is 'su'",
+    ),
     "experts": ({"model_type": "jetmoe", "num_local_experts": 8}, "import-unsupported", "'num_local_experts' is 8"),
     "experts in a known family": ({"num_experts": 64}, "import-unsupported", "one feed-forward network a layer"),
     "layers": ({"layer_types": ["full_attention", "chunked"]}, "import-unsupported", "'layer_types' is 'chunked'"),

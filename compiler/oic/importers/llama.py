@@ -125,9 +125,9 @@ USUAL_TYPES = ("full_attention", "sliding_attention")
 ROPE_KEYS = {
     "rope_type", "type", "rope_theta", "factor", "partial_rotary_factor", "original_max_position_embeddings",
     "low_freq_factor", "high_freq_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "attention_factor",
-    "truncate", "short_factor", "long_factor", "alpha", "full_attention", "sliding_attention",
+    "truncate", "short_factor", "long_factor", "alpha",
 }  # fmt: skip
-"""What tables of rotary positions may say."""
+"""What tables of rotary positions may say; one for all layers may have tables of `USUAL_TYPES` instead."""
 SCALED = {"cwm"}
 """Families whose rotary positions are scaled where the configuration says nothing of it."""
 CONTEXT, ORIGINAL = "max_position_embeddings", "original_max_position_embeddings"
@@ -415,8 +415,10 @@ def _sliding(c: Checkpoint, rotary: list[Any]) -> list[bool]:
 
 def rope(c: Checkpoint, size: int, kind: str) -> RotaryEmbedding:
     """Rotary positions of full or sliding layers; `OicError` `import-unsupported` for a scaling that is not known."""
+    for key in ("rope_scaling", "rope_parameters"):
+        c.demand(not c.has(key), key, c.value(key), "a table")
     table, own = "rope_parameters.", f"rope_parameters.{kind}."
-    if any(c.has(own + key) for key in ("rope_theta", "rope_type")):
+    if any(key.startswith(own) and c.has(key) for key in c.config):
         table = own
     of_some = c.family == "olmo3" and kind == "sliding_attention"  # whose rotary positions are never scaled
     if not of_some and any(key.startswith("rope_scaling.") and c.has(key) for key in c.config):
@@ -431,9 +433,10 @@ def rope(c: Checkpoint, size: int, kind: str) -> RotaryEmbedding:
         key, value = ("head_dim", size) if part == 1 else (next(filter(c.has, shares)), part)
         raise c.unsupported(key, value, "an even number of elements of a head")
     c.demand(dims <= RotaryEmbedding.MOST, "head_dim", size, f"at most {RotaryEmbedding.MOST}")
+    known = ROPE_KEYS.union(USUAL_TYPES if table == "rope_parameters." else ())
     for key in (key for key in c.config if key.startswith(table) and c.has(key)):
         name = key.removeprefix(table).partition(".")[0]
-        c.demand(name in ROPE_KEYS, key, c.config[key], ", ".join(sorted(ROPE_KEYS)))
+        c.demand(name in known, key, c.config[key], ", ".join(sorted(known)))
     said = next((table + key for key in ("rope_type", "type") if c.has(table + key)), None)
     if said is None and c.has(table + "factor") and not local:
         types = ", ".join(map(repr, ROPE_TYPES))
