@@ -231,6 +231,17 @@ def cell(w: dict[str, Array], part: str, token: int, h: Array) -> Array:
     return found
 
 
+@pytest.mark.parametrize(("family", "kind"), [("lfm2", "conv"), ("granitemoehybrid", "mamba")])
+def test_a_hybrid_without_attention_has_a_state_of_fixed_size(family: str, kind: str, tmp_path: Path) -> None:
+    source = checkpoint(tmp_path / "in", family, layer_types=[kind] * 4)
+    found = import_checkpoint(source, tmp_path / "out")
+    text = found.graph.read_text()
+    assert found.context is None and not any(("head" in f and "over" in f) or "rope" in f for f in found.features)
+    assert "P = 128;" in text and "K(" not in text
+    for given in ({"context": 5}, {"cache": "q8"}, {"batch": 2}):
+        assert refused(source, tmp_path / "none", **given)[0] == "import-config"
+
+
 def test_gated_recurrent_units_equal_numpy(tmp_path: Path) -> None:
     tensors = gru_weights()
     np.savez(tmp_path / "w.npz", **tensors)  # type: ignore[arg-type]

@@ -335,16 +335,16 @@ class Decoder:
         }
         placed = " and ".join(place for place, found in norms.items() if any(found))
         norm = self.final or self.before_network or self.after_network
-        network = self.network
+        network, attends = self.network, self.having("attention")
         found = [
             (f"{self.heads} head{'s' * (self.heads > 1)}"
-             + (f" over {self.kv_heads}" if self.kv_heads != self.heads else "")) if self.o else "",
+             + (f" over {self.kv_heads}" if self.kv_heads != self.heads else "")) if attends else "",
             *map(str, filter(None, (self.convolution, self.scan))),
             f"{norm.kind} norm {placed} sublayers" + (" (1 + weight)" if norm.plus_one else "") if norm else "no norms",
             f"{'gated ' if network and network.gate else ''}{self.activation}",
             f"{self.experts.taken} of {self.experts.count} experts" if self.experts else "",
             "shared expert" if self.experts and self.experts.shared else "",
-            next((str(layer.rope) for layer in self.layers if layer.rope), "no rope" if self.o else ""),
+            next((str(layer.rope) for layer in self.layers if layer.rope), "no rope" if attends else ""),
             "learned positions" if self.positions else "",
             "layers " + ", ".join(kinds) if len(kinds) > 1 or self.layers[0].window else "",
             "norms on q and k" if self.q_norm else "",

@@ -52,12 +52,13 @@ def transformer_program(c: Checkpoint, model: Decoder | EncoderDecoder, buffers:
     if model.activation not in ACTIVATIONS:
         key = next((k for k in ACTIVATION_KEYS if c.has(k)), "hidden_act")
         raise c.unsupported(key, model.activation, ", ".join(ACTIVATIONS))
-    room = model.context if request.context is None else request.context
+    fixed = isinstance(model, Decoder) and not model.having("attention")
+    usual = MOST_TOKENS if fixed else model.context
+    room = usual if request.context is None else request.context
     most = model.most
     if not 1 <= room <= (most or MOST_TOKENS) or request.prefill < 1:
         known = f"1 to {MOST_TOKENS}" if most is None else f"1 to {most}, the positions that it has learned"
         raise fail("import-config", f"a context of {room} tokens, {request.prefill} a step: the model takes {known}")
-    fixed = isinstance(model, Decoder) and not model.o
     if fixed:
         request.recurrent(c)
     elif isinstance(model, Decoder) and (model.convolution or model.scan):
