@@ -154,6 +154,20 @@ def test_what_follows_a_copy_of_the_library_is_in_doubt_too() -> None:
     assert doubts
 
 
+class Unsaved(SimulatorExecutor):
+    """Its state cannot be saved."""
+
+    def save(self) -> bytes:
+        raise StepError("OIC_ERR_STATE", "spoiled")
+
+
+def test_a_copy_that_the_library_does_not_give_is_a_difference() -> None:
+    program = compile_graph(parse(f"graph summed {{ {SUMMED} }}", "summed.oi"), None, Settings())
+    session = Unsaved(interface_of(program), Machine(program.module))
+    verdict = compare(program.module, session, [Run("entry", {"x": np.float32(0)}, "take")])
+    assert verdict.difference is not None and verdict.difference.compiled == "OIC_ERR_STATE"
+
+
 REFUSED = """
 dynamic { i: i32; }
 persistent { n: i32; K(t): f32 @table @fixed(t=2); }
