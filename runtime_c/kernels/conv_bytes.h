@@ -41,14 +41,15 @@ static inline void NAME(oic_conv_bytes_window)(const ARGS(BYTES) *a, const T *fr
     if (all == 0) {
         return;
     }
-    if (lo > 0 || hi < n || y0 < 0 || y0 + (a->taps_y - 1) * a->dilation_y >= a->height) {
+    const ptrdiff_t above = oic_conv_first(y0, a->dilation_y, 0), below = oic_conv_last(y0, a->dilation_y, a->height, a->taps_y);
+    const ptrdiff_t apart = a->dilation_y * a->width; /* and rows of taps from `above` to `below` */
+    if (lo > 0 || hi < n || above > 0 || below < a->taps_y) {
         memset(to, 0, (size_t)all);
     }
-    for (ptrdiff_t c = 0; c < inputs; ++c, at += plane) {
-        for (ptrdiff_t ky = 0, y = y0; ky < a->taps_y; ++ky, y += a->dilation_y, to += n) {
-            if (y >= 0 && y < a->height) {
-                NAME(oic_conv_bytes_taps)(to + lo, from + at + y * a->width, hi - lo, a->dilation_x);
-            }
+    at += (y0 + above * a->dilation_y) * a->width;
+    for (ptrdiff_t c = 0; c < inputs; ++c, at += plane, to += a->taps_y * n) {
+        for (ptrdiff_t ky = above, row = at; ky < below; ++ky, row += apart) {
+            NAME(oic_conv_bytes_taps)(to + ky * n + lo, from + row, hi - lo, a->dilation_x);
         }
     }
 }

@@ -95,7 +95,7 @@ static inline void oic_byte_windows_four(uint32_t *sum, mve_pred16_t some, uint3
 
 #define OIC_BYTE_WINDOWS 1
 OIC_LOOP void oic_byte_windows(uint32_t *restrict sum, ptrdiff_t m, uint32_t b, const int8_t *x, ptrdiff_t step, ptrdiff_t wide,
-                                    const int8_t *w, ptrdiff_t taps_y, ptrdiff_t taps_x, ptrdiff_t apart)
+                               const int8_t *w, ptrdiff_t taps_y, ptrdiff_t taps_x, ptrdiff_t apart)
 {
     const uint32x4_t places = vmulq_n_u32(vidupq_n_u32(0, 1), (uint32_t)step);
     for (ptrdiff_t e = 0; step == 1 && e < m; e += 4) {
@@ -278,7 +278,7 @@ static inline void oic_byte_four_taps(uint32_t *restrict sum, ptrdiff_t m, const
 
 /* sum[m] += the products of n taps at w with numbers of x, which are `apart` for a sum and begin `step` apart. */
 OIC_LOOP void oic_byte_taps(uint32_t *restrict sum, ptrdiff_t m, const int8_t *x, ptrdiff_t step, const int8_t *w, ptrdiff_t n,
-                                 ptrdiff_t apart)
+                            ptrdiff_t apart)
 {
     ptrdiff_t k = 0;
     for (; apart == 1 && n - k >= 4; k += 4) {

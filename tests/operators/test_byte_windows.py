@@ -95,12 +95,17 @@ class Convolutions:
         return f"{array.dtype.kind}{8 * array.itemsize}{list(array.shape) if array.ndim else ''}"
 
 
+def _for_microcontrollers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels are those of freestanding targets."""
+    monkeypatch.setattr(Convolution, "flattens", lambda op, target: False)
+    others = tuple(kernel for kernel in Convolution.kernels if not kernel.name.startswith("conv_requ") and kernel.name != "conv")
+    monkeypatch.setattr(Convolution, "kernels", others)
+
+
 @pytest.mark.parametrize("constant, flags", [(True, "-O1"), (False, "-O1"), (True, "-O1 -DOIC_PORTABLE")])
 def test_windows_of_bytes_are_those_of_the_reference(constant: bool, flags: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _for_microcontrollers(monkeypatch)
     monkeypatch.setenv("OIC_CFLAGS", flags)  # plain C as microcontrollers have it
-    monkeypatch.setattr(Convolution, "flattens", lambda op, target: False)  # as freestanding targets have it,
-    others = tuple(kernel for kernel in Convolution.kernels if not kernel.name.startswith("conv_requ") and kernel.name != "conv")
-    monkeypatch.setattr(Convolution, "kernels", others)  # and the kernels
     drawn = Convolutions(seed=8, count=80)
     graph, model, given = drawn.graph(constant)
     made = oic.Synthesizer(graph, model, target="portable")
@@ -112,6 +117,19 @@ def test_windows_of_bytes_are_those_of_the_reference(constant: bool, flags: str,
         found, expected = executor.step(**given), reference.step(**given)
     for i, kernel in enumerate(kernels):
         assert found[f"y{i}"].tobytes() == expected[f"y{i}"].tobytes(), (i, kernel)
+
+
+def test_windows_of_bytes_touch_no_other_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _for_microcontrollers(monkeypatch)
+    graph, model, given = Convolutions(seed=9, count=60).graph(constant=False)
+    simulator = oic.Simulator(graph, model)
+    assert simulator.program.planned is not None
+    kernels = {op.kernel for op in simulator.program.planned.all_ops() if op.name.startswith("conv")}
+    assert kernels == {f"{kernel}{more}" for kernel in (SEVERAL, FEW) for more in ("", "_requantized")}
+    path = build_sanitized([simulator.program], tmp_path)
+    with SanitizedExecutor(simulator.program, path, 0) as executor, simulator.make_executor() as reference:
+        found, expected = executor.step(**given), reference.step(**given)
+    assert all(found[name].tobytes() == y.tobytes() for name, y in expected.items())
 
 
 def test_windows_without_taps_write_no_more_sums_than_there_are(tmp_path: Path) -> None:
