@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
+import io
 import os
 import re
 import signal
@@ -20,6 +22,7 @@ import pytest
 from cli.samples import AVERAGE, Oic
 from oic.cli import run as cli_run
 from oic.compare.harness import Difference, Verdict
+from oic.diagnostics import OicError
 from oic.operators.elementwise import Sub
 
 RUN = ("run", "average.oi", "--backend", "reference")
@@ -177,12 +180,22 @@ def test_an_input_that_differs_by_step(oic: Oic) -> None:
     assert len(oic(*RUN, "--each", "x=rows.npy", "--steps", "3", "--json").json["steps"]) == 3
     for given, status, said in (
         (["--each", "x=rows.npy", "--steps", "5"], 1, "'x' has values for 4 steps, not 5\n  = hint: --steps 4"),
-        (["--each", "x=3"], 1, "'x' is one number"), (["--each", "x=[]"], 1, "'x' has values for 0 steps"),
+        (["--each", "x=3"], 1, "'x' is one number"), (["--each", "x=[]"], 1, "'x' has values for 0 steps, not 1"),
         (["--each", "x=[[1,2],[3]]"], 1, "axis 0 of input 'x' is 2"), (["--each", "z=rows.npy"], 1, "there is no input 'z'"),
         (["--each", "x=rows.npy", "--input", "x=[1,2]"], 2, "by --each"),
     ):  # fmt: skip
         done = oic(*RUN, *given)
         assert done.status == status and said in done.err, done.err
+
+
+class Full(io.FileIO):
+    """A file on a disk that has room for 200 bytes of it and some, and is full in the middle of an array."""
+
+    def write(self, data: Any) -> int:
+        left = 205 - self.tell()
+        if left <= 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return super().write(data[:left])
 
 
 @pytest.mark.parametrize("backend", ["c", "reference"])
@@ -201,6 +214,12 @@ def test_outputs_are_written_as_they_come(oic: Oic, backend: str, monkeypatch: p
             series.add(np.full((2, 1), i, np.int8))
         raise KeyboardInterrupt
     assert np.load("new/part.npy").tolist() == [[[0], [0]], [[1], [1]], [[2], [2]]]
+    monkeypatch.setattr(cli_run.io, "FileIO", Full)
+    with pytest.raises(OicError, match="No space left"), cli_run.Series(Path("new/full.npy")) as series:
+        for i in range(30):
+            series.add(np.full(3, i, np.int32))
+    assert np.load("new/full.npy").tolist() == [[i] * 3 for i in range(6)]
+    assert Path("new/full.npy").stat().st_size == 128 + 6 * 12
     with cli_run.Series(Path("none.npy")):
         pass
     assert not Path("none.npy").exists()

@@ -1,6 +1,7 @@
 """What `oic build`, `oic run` and `oic diff` do, and what they print."""
 
 import ast
+import io
 import json
 import math
 from collections.abc import Callable, Iterator
@@ -103,9 +104,9 @@ def by_step(face: Interface, each: dict[str, str], steps: int | None) -> tuple[d
     """
     rows = {name: _rows(face, name, _value(face, name, text)) for name, text in each.items()}
     counts = {name: len(values) for name, values in rows.items()}
-    wanted = max(counts.values(), default=1) if steps is None else steps
+    wanted = max([1, *counts.values()]) if steps is None else steps
     for name, count in counts.items():
-        if count < max(wanted, 1):
+        if count < wanted:
             hint = f"--steps {count}" if count else None
             raise fail("input-value", f"'{name}' has values for {count_of(count, 'step')}, not {wanted}", hint=hint)
     return rows, wanted
@@ -213,11 +214,13 @@ def run_steps(
 class Series:
     """A .npy file that arrays of one shape are added to, along a first axis; none before the first.
 
+    Whatever ends it, an interrupt or a full disk in the middle of an array, it is a file of the arrays before.
     Raises OicError `output-folder`.
     """
 
     def __init__(self, path: Path) -> None:
         self.path, self._count = path, 0
+        self._file: io.FileIO | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -225,24 +228,27 @@ class Series:
     def add(self, array: Array) -> None:
         """One step more."""
         with _writing(self.path.parent):
-            if not self._count:
+            if self._file is None:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._first, self._file = array, open(self.path, "wb")  # noqa: SIM115
-                self._head()
+                self._first, self._file = array, io.FileIO(self.path, "w")  # nothing is kept back
+                self._head(self._file)
+            left = memoryview(array.tobytes())
+            while left:  # as much as the disk takes
+                left = left[self._file.write(left) :]
             self._count += 1
-            self._file.write(array.tobytes())
 
-    def _head(self) -> None:
+    def _head(self, file: io.FileIO) -> None:
         """What is before the elements; NumPy leaves room there for any number of steps."""
         descr = np.lib.format.dtype_to_descr(self._first.dtype)
         said = {"descr": descr, "fortran_order": False, "shape": (self._count, *self._first.shape)}
-        np.lib.format.write_array_header_1_0(self._file, said)
+        file.seek(0)
+        np.lib.format.write_array_header_1_0(file, said)
 
     def __exit__(self, *_: object) -> None:
-        if self._count:
-            with _writing(self.path.parent), self._file:
-                self._file.seek(0)
-                self._head()
+        if self._file is not None:
+            with _writing(self.path.parent), self._file as file:
+                self._head(file)
+                file.truncate(file.tell() + self._count * self._first.nbytes)
 
 
 @contextmanager
