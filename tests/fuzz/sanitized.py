@@ -391,9 +391,11 @@ def _step(number: int, module: Module, files: Files, entry: EntryData) -> str:
 class SanitizedExecutor(Executor):
     """A session in the program that `build_sanitized` made."""
 
+    _spoiled = False
+
     def __init__(self, program: Program, path: Path, number: int, made_for: str = "portable") -> None:
         super().__init__(interface_of(program))
-        self.program, self.spoiled = program, False
+        self.program = program
         self.path, self.number, self.made_for = path, number, made_for
         self.files = emit(LibrarySpec(program.planned, target(made_for)), path.parent / f"p{number}")
         self.process = subprocess.Popen(
@@ -418,7 +420,7 @@ class SanitizedExecutor(Executor):
             sent = _stored(given, inputs[given.name])
             self._send(struct.pack("<q", len(sent)) + sent)
         self._flush()
-        status, self.spoiled = self._int32(), self._int32() != 0
+        status, self._spoiled = self._int32(), self._int32() != 0
         found = {}
         for o in face.outputs:
             shape = o.type.maximum
@@ -438,7 +440,7 @@ class SanitizedExecutor(Executor):
         return logical(name, saved_form(self.program.planned), storages(self.program.planned, memory))[within]
 
     def _reset(self) -> None:
-        self.spoiled = False
+        self._spoiled = False
         self._send(struct.pack("<i", -2))
 
     def _save(self) -> bytes:
@@ -455,7 +457,7 @@ class SanitizedExecutor(Executor):
         status = self._int32()
         if status:
             raise StepError(status_names()[status], "the saved state was refused")
-        self.spoiled = False
+        self._spoiled = False
 
     def _truncate(self, n: int) -> None:
         self._send(struct.pack("<iq", -5, n))

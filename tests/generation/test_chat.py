@@ -1,5 +1,6 @@
 """Chats: templates of checkpoints, what they may not do, and sessions that read no token twice."""
 
+import copy
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -168,7 +169,7 @@ def test_where_templates_are_found(tmp_path: Path) -> None:
 
 def test_what_is_no_message_and_no_text(generator: oic.Generator) -> None:
     for messages, said in ((["hello"], r"messages\[0\] is a mapping of names"), ("hello", "messages is a list of messages"),
-                           ([{"role": "user", "content": b"x"}], "messages are not plain data")):  # fmt: skip
+                           ([{"role": "user", "content": b"x"}], "messages and settings are plain data")):  # fmt: skip
         with pytest.raises(oic.OicError, match=said):
             generator.prompt(messages)  # type: ignore[arg-type]
     for text in ("h\udcff", "\ud83d"):
@@ -216,6 +217,30 @@ def test_saved_and_forked_sessions_go_on(generator: oic.Generator) -> None:
             with pytest.raises(oic.StepError):
                 later.load(damaged)  # type: ignore[arg-type]
         assert (later.ids, later.save()) == before
+
+
+@pytest.mark.parametrize("family", ["llama", "mistral", "lfm2"])
+def test_what_is_refused_is_as_if_it_had_not_been_asked(family: str, tmp_path: Path) -> None:
+    """A full cache, ids that the model does not have, a prompt too long: what was read is known, and goes on."""
+    first = list(range(3, 13))
+    with (
+        oic.Generator(checkpoints.checkpoint(tmp_path / "in", family, max_position_embeddings=16)) as generator,
+        generator.session() as session,
+    ):
+        tokens = [t.id for t in generator.stream(first, 99, stop_ids=(), session=session)]
+        read = [*first, *tokens[:-1]]
+        assert session.ids == read and len(read) == 16
+        for prompt in ([*first, 9999], [4] * 17):
+            session.reset()
+            list(generator.stream(first, 1, session=session))
+            with pytest.raises(oic.OicError):
+                list(generator.stream(prompt, 1, session=session))
+            assert session.ids == first
+            with session.fork() as other:
+                wanted = [t.logprob for t in generator.stream([*first, 5], 4)]
+                assert [t.logprob for t in generator.stream([*first, 5], 4, session=other)] == wanted
+        with pytest.raises(TypeError, match="a session cannot be copied"):
+            copy.copy(session)
 
 
 def test_an_interrupted_step_is_not_known_to_have_been_read(generator: oic.Generator, monkeypatch: pytest.MonkeyPatch) -> None:

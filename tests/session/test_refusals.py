@@ -44,7 +44,9 @@ def outcome(session: Executor, step: Step) -> dict[str, Any]:
         found |= {name: getattr(error, name) for name in names}
     try:
         found["saved"] = session.save()
+        assert not session._spoiled
     except StepError as error:
+        assert session._spoiled
         found["saved"] = (error.status, error.message)
         session.reset()
     return found

@@ -135,8 +135,9 @@ def test_a_load_that_is_interrupted_leaves_no_half_of_a_state(stage: str, monkey
         for call in (ex.save, ex.fork, lambda: ex.step(x=2.0)):
             with pytest.raises(StepError, match="OIC_ERR_STATE"):
                 call()
+        assert ex._spoiled
         ex.load(saved)
-        assert ex.save() == saved
+        assert ex.save() == saved and not ex._spoiled
 
 
 @pytest.mark.parametrize(("given", "status", "message"), WRONG)

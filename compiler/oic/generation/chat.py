@@ -61,7 +61,7 @@ class ChatTemplate:
         try:
             plain = json.loads(json.dumps([messages, settings], allow_nan=False))
         except (TypeError, ValueError, RecursionError) as error:
-            raise fail("chat-template", f"messages are not plain data: {error}") from None
+            raise fail("chat-template", f"messages and settings are plain data: {error}") from None
         shown = [{k: v for k, v in message.items() if v is not None} for message in plain[0]]
         known = {"tools": None, "documents": None, "add_generation_prompt": True}
         try:

@@ -9,7 +9,7 @@ import struct
 import zlib
 from collections.abc import Sequence
 from itertools import takewhile
-from typing import Self
+from typing import NoReturn, Self
 
 import numpy as np
 
@@ -62,7 +62,11 @@ class TextSession:
     def step(self, entry: str, ids: list[int], **inputs: Array) -> dict[str, Array]:
         """Run an entry that reads these tokens; its outputs.  Raises OicError, StepError."""
         before, self.ids = self.ids, []
-        made = self.executor.step(entry, **inputs)
+        try:
+            made = self.executor.step(entry, **inputs)
+        except StepError:
+            self.ids = [] if self.executor._spoiled else before
+            raise
         self.ids = [*before, *ids]
         return made
 
@@ -90,6 +94,10 @@ class TextSession:
     def fork(self) -> Self:
         """Another session that has read the same, over the same weights."""
         return type(self)(self.executor.fork(), self.ids)
+
+    def __reduce__(self) -> NoReturn:
+        """What `copy` and `pickle` ask for: of two objects of one state each would miss what the other reads."""
+        raise TypeError("a session cannot be copied or pickled: fork() gives another, and save() its state as bytes")
 
     def close(self) -> None:
         """Give memory back."""

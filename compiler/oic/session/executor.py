@@ -278,6 +278,11 @@ class Executor(ABC):
     def _fetch_state(self, name: str, within: tuple[slice, ...] = ()) -> Array:
         """The logical value of a persistent variable, in an array of its own; of a table, `within` its indices."""
 
+    @property
+    @abstractmethod
+    def _spoiled(self) -> bool:
+        """A refused step left the state changed: `reset` and `load` alone go on."""
+
     @abstractmethod
     def _reset(self) -> None: ...
 

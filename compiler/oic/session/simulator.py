@@ -48,6 +48,10 @@ class SimulatorExecutor(Executor):
     def _fetch_state(self, name: str, within: tuple[slice, ...] = ()) -> Array:
         return self.machine.fetch_state(name, within)
 
+    @property
+    def _spoiled(self) -> bool:
+        return self.machine.broken
+
     def _reset(self) -> None:
         self.machine.reset()
 

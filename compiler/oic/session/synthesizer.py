@@ -238,6 +238,10 @@ class CompiledExecutor(Executor):
         self._storages = self._storages or storages(self._module, self._memory())
         return logical(name, self._form, self._storages, within)
 
+    @property
+    def _spoiled(self) -> bool:
+        return bool(self._session.refusal.spoiled)
+
     def _reset(self) -> None:
         self._function("reset")(self._session)
 
