@@ -98,9 +98,11 @@ class Integers:
 
     def _range(self, op: Any, value: Value, low: c.Expression, high: c.Expression) -> None:
         index = self.frame.index(value).value
-        if isinstance(op, CheckRange) and op.says not in ("", *NUMBERS):  # of one value, which reports another
+        if isinstance(op, CheckRange) and op.says not in ("", *NUMBERS):  # it reports another value
             shown = index if op.shown is None else self.frame.index(op.shown).value
-            holds = c.Infix("==", index, low)
+            holds: c.Expression = c.Infix("==", index, low)
+            if op.low != op.high:
+                holds = c.Infix("&&", c.Infix(">=", index, low), c.Infix("<=", index, high))
             self.frame.refuse(op, "check_that", c.string(op.variable), holds, shown, c.Identifier(op.below))
             return
         statuses = (c.Identifier(status or "OIC_ERR_SHAPE") for status in (op.below, op.above))
