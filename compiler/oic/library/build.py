@@ -7,7 +7,6 @@ the library; then the files that say what was built are written again, with the 
 import os
 import re
 import shutil
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -96,22 +95,17 @@ class _Compilation:
     def __init__(self, files: Files, shown: Path) -> None:
         self.files, self.shown, self.compiler = files, shown, find_compiler()
         self.main = files.folder / f"{files.name}.c"
-        shared = [f for f in SHARED if files.target.hosted and f != "-shared"]
-        self.flags = [*optimized(self.compiler), *files.target.flags, *shared, *files.model.thread_flags.split()]
-        self.call = [*self.compiler, *self.flags]
+        self.renamed = {str(files.folder): str(shown)}
+        plain = [*optimized(self.compiler), *files.target.flags]
+        self.flags = [*plain, *(f for f in SHARED if files.target.hosted and f != "-shared")]
+        self.threaded = [*self.flags, *files.model.thread_flags.split()]
+        self.shared = [*self.compiler, *plain, *SHARED]
+        self.libraries = [*files.model.thread_flags.split(), "-lm"]
         self.includes = ["-I", str(files.folder)]
-        self.for_debuggers = any(f.startswith("-g") for f in self.call[1:])
+        self.for_debuggers = any(f.startswith("-g") for f in [*self.compiler[1:], *plain])
         if self.for_debuggers:  # where all sources will lie when they are complete
             self.includes.append(f"-fdebug-prefix-map={files.folder}={shown.resolve()}")
         _require_room(files, self.compiler, self.flags)
-
-    def run(self, *arguments: str) -> None:
-        """Call the compiler.  Raises OicError: `no-compiler`, `compile-failed`."""
-        compile_c([*self.call, *arguments], {str(self.files.folder): str(self.shown)})
-
-    def compile(self, source: Path, made: Path, flags: Sequence[str] = ()) -> None:
-        """Make the object file of one source.  Raises OicError likewise."""
-        self.run(*flags, *WARNINGS, *self.includes, "-c", "-o", str(made), str(source))
 
 
 def compile_library(files: Files, shown: Path, cache: Cache | None = None, told: Told = unheard) -> tuple[Files, Path]:
@@ -119,6 +113,7 @@ def compile_library(files: Files, shown: Path, cache: Cache | None = None, told:
 
     shown   the folder to name where compilation fails
     cache   of libraries that were compiled before from the same code by the same compiler
+    A compiler that knows no `-fstack-usage` makes the library in one call, and the stack is not known.
     Raises OicError: `no-compiler`, `compile-failed`, `load-failed`.
     """
     path = files.folder / f"lib{files.name}.so"
@@ -127,7 +122,7 @@ def compile_library(files: Files, shown: Path, cache: Cache | None = None, told:
     if cache is not None and (notes := cache.get(key, path)) is not None:
         return with_figures(replace(files, names=(*files.names, path.name)), Figures.of_json(notes)), path
     with scratch_folder() as folder:
-        figures = _compile(this, path, folder, told)
+        figures = (_compile_sets if files.target.sets else _compile_one)(this, path, folder, told)
     if not path.is_file():
         raise fail("load-failed", f"{this.compiler[0]} made no {shown / path.name}", hint=_hint())
     if cache is not None:
@@ -135,33 +130,46 @@ def compile_library(files: Files, shown: Path, cache: Cache | None = None, told:
     return with_figures(replace(files, names=(*files.names, path.name)), figures), path
 
 
-def _compile(this: _Compilation, path: Path, folder: Path, told: Told) -> Figures:
-    """Compile each source, that of an instruction set with its flags, and link them; what the compiler made of them."""
-    files = this.files
+COMPILED = 3  # parts of a compilation, of which the first takes longest: to assembly, to an object, linked
+
+
+def _compile_one(this: _Compilation, path: Path, folder: Path, told: Told) -> Figures:
+    """Compile the code by way of its assembly, and link it; what the compiler made of it."""
+    sources, output = [str(p) for p in this.files.sources], ["-o", str(path)]
+    whole = [*this.shared, *WARNINGS, *this.includes, *output, *sources, *this.libraries]
+    told("compiling", 0, COMPILED)
+    figures, made = _measured(this, folder)
+    told("compiling", COMPILED - 1, COMPILED)
+    call = [*this.shared, *output, str(made), *(p for p in sources if p != str(this.main)), *this.libraries]
+    compile_c(call if made else whole, whole, this.renamed)
+    told("compiling", COMPILED, COMPILED)
+    return figures
+
+
+def _compile_sets(this: _Compilation, path: Path, folder: Path, told: Told) -> Figures:
+    """Compile the code once for each instruction set, and link all into one library."""
+    files, call = this.files, [*this.compiler, *this.threaded]
     own = {f"{files.name}.{s.name}.c": s.flags for s in files.target.sets}
-    figures = Figures(_chosen(this), missing="it depends on the instruction set (--dispatch)")
     objects = [folder / f"{source.stem}.o" for source in files.sources]
     for at, (source, made) in enumerate(zip(files.sources, objects, strict=True)):
         told("compiling", at, len(objects) + 1)
-        if source == this.main:
-            figures = _measured(this, made)
-        else:
-            this.compile(source, made, own.get(source.name, ()))
+        flags = [*own.get(source.name, ()), *WARNINGS, *this.includes]
+        compile_c([*call, *flags, "-c", "-o", str(made), str(source)], renamed=this.renamed)
     told("compiling", len(objects), len(objects) + 1)
-    this.run("-shared", "-o", str(path), *map(str, objects), "-lm")
+    compile_c([*call, *SHARED, "-o", str(path), *map(str, objects), *this.libraries], renamed=this.renamed)
     told("compiling", len(objects) + 1, len(objects) + 1)
-    return figures
+    return Figures(_chosen(this), missing="it depends on the instruction set (--dispatch)")
 
 
 def _key(this: _Compilation) -> str:
     """A hash of all that a library depends on: texts, flags, the compiler, and the machine that it compiles for."""
     files, compiler = this.files, this.compiler
-    flags = [*this.flags, *(" ".join(s.flags) for s in files.target.sets)]
+    flags = [*this.flags, *this.libraries, *(" ".join(s.flags) for s in files.target.sets)]
     program = Path(shutil.which(compiler[0]) or compiler[0]).resolve()
     stat = program.stat() if program.exists() else None
     about = [program, stat and (stat.st_size, stat.st_mtime_ns), described(tuple(compiler)), compiler[1:], flags]
     about += [this.shown.resolve()] if this.for_debuggers else []
-    known = sorted(macros(tuple(this.call)).items())
+    known = sorted(macros((*compiler, *this.flags)).items())
     texts = (p for p in files.paths if p.suffix in (".c", ".h"))
     return key_of(
         "library", files.name, repr(about), repr(known), code_of("oic.library.build", "oic.toolchain.stack"),
@@ -175,8 +183,13 @@ def measure(files: Files, shown: Path) -> Figures:
     shown   the folder to name where compilation fails
     Raises OicError: `no-compiler`, `compile-failed`.
     """
+    this = _Compilation(files, shown)
     with scratch_folder() as folder:
-        return _measured(_Compilation(files, shown), folder / f"{files.name}.o")
+        figures, made = _measured(this, folder)
+        if made is None:  # is it C for this compiler at all?
+            call = [*this.compiler, *this.flags, *this.includes, "-c"]
+            compile_c([*call, "-o", str(folder / f"{files.name}.o"), str(this.main)], renamed=this.renamed)
+    return figures
 
 
 def _require_room(files: Files, compiler: list[str], flags: list[str]) -> None:
@@ -194,24 +207,24 @@ def _require_room(files: Files, compiler: list[str], flags: list[str]) -> None:
         raise OicError(found)
 
 
-def _measured(this: _Compilation, made: Path) -> Figures:
-    """Compile the main source by way of its assembly, from which the figures are, if the compiler tells them."""
-    source, usage, choices = made.with_suffix(".s"), made.with_suffix(".su"), _chosen(this)
+def _measured(this: _Compilation, folder: Path) -> tuple[Figures, Path | None]:
+    """Compile the main source by way of its assembly; the figures, and the object file, if the compiler makes one."""
+    source, usage, made = (folder / f"{this.files.name}.{ending}" for ending in ("s", "su", "o"))
+    call, choices = [*this.compiler, *this.threaded], _chosen(this)
     try:
-        this.run(*this.includes, "-fstack-usage", "-S", "-o", str(source), str(this.main))
+        compile_c([*call, *this.includes, "-fstack-usage", "-S", "-o", str(source), str(this.main)])
         texts = [p.read_text(encoding="utf-8", errors="replace") for p in (usage, source)]
-        this.run("-c", "-o", str(made), str(source))
+        compile_c([*call, "-c", "-o", str(made), str(source)])
         size = code_bytes(made)
     except (OSError, OicError) as failure:
         if isinstance(failure, OicError) and failure.diagnostics[0].slug == "no-compiler":
             raise
-        this.compile(this.main, made)  # is it C for this compiler at all?
-        return Figures(choices, missing="the compiler does not tell it (-fstack-usage)")
+        return Figures(choices, missing="the compiler does not tell it (-fstack-usage)"), None
     try:
-        stack.check_machine(macros(tuple(this.call)))
-        return Figures(choices, _stacks(this.files, *texts), "", size)
+        stack.check_machine(macros(tuple(call)))
+        return Figures(choices, _stacks(this.files, *texts), "", size), made
     except stack.UnknownStack as why:
-        return Figures(choices, (), str(why), size)
+        return Figures(choices, (), str(why), size), made
 
 
 def _stacks(files: Files, usage: str, assembly: str) -> tuple[stack.StackUse, ...]:
@@ -235,7 +248,7 @@ def _hint() -> str:
 def _chosen(this: _Compilation) -> str:
     """The compiler, with the flags that change code, those that CC itself carries first."""
     own = [f for f in this.compiler[1:] if f.startswith(("-m", "-f", "-O", "--target"))]
-    return f"{described(tuple(this.compiler))}, {' '.join([*own, *this.flags])}"
+    return f"{described(tuple(this.compiler))}, {' '.join([*own, *this.threaded])}"
 
 
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
