@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from oic.diagnostics import Span
 from oic.ir.control import Parallel
-from oic.ir.core import Op
+from oic.ir.core import Op, is_index
 from oic.ir.state import StateEntry
 from oic.operators.fused import Fused
 from oic.operators.work import does
@@ -84,7 +84,7 @@ def _record(interface: Interface, statement: Span, ops: list[Op], microseconds: 
     """The record of a statement: what it does is its last operator or cache operation, or all it was lowered to."""
     main = next((o for o in reversed(ops) if o.catalog or o.reads or o.writes), ops[-1])
     block = interface.block_of(statement) or ""
-    operands = tuple(v.hint for v in main.operands if v.hint)
+    operands = tuple(v.hint for v in sorted(main.operands, key=is_index) if v.hint)  # places after what is moved there
     results = [v.hint for v in main.results if v.hint]
     parts = [o for o in ops if o.catalog and not o.view]
     if len(parts) > 1:  # what goes in, and what comes out, once each

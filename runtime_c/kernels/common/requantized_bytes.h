@@ -2,6 +2,8 @@
 #ifndef OIC_REQUANTIZED_BYTES_H
 #define OIC_REQUANTIZED_BYTES_H
 
+#include "../../version.h"
+
 #include "requantized.h"
 
 /* Whether these scale them: with two roundings, to a zero point that no scaled sum takes out of 32 bits. */
