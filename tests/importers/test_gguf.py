@@ -391,6 +391,20 @@ def test_blocks_of_one_scale_stay_as_they_are(kind: str, storage: str, tmp_path:
     assert "wq" in {c.symbol for c in other.stored if c.kept}
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_file_says_whether_shares_add_up_to_1(whole: bool, tmp_path: Path) -> None:
+    """Against what its architecture usually has, too."""
+    arch, settings, more = CONVERTED["qwen3_moe"]
+    source = checkpoint(tmp_path / "in", "qwen3_moe", norm_topk_prob=whole, **settings)
+    config, model = json.loads((source / "config.json").read_text()), oic.Model.open(source)
+    tensors = converted({n: np.array(model.tensor(n)) for n in model.names()}, arch, config)
+    keys = {"context_length": 16, "embedding_length": 16, "feed_forward_length": 20, "block_count": 2, **more}
+    keys |= {"attention.head_count": 4, "attention.head_count_kv": 2, "attention.layer_norm_rms_epsilon": 1e-6}
+    file = write(tmp_path / "m.gguf", arch, tensors, **keys, expert_weights_norm=whole)
+    made, wanted = import_checkpoint(file, tmp_path / "made"), import_checkpoint(source, tmp_path / "wanted")
+    assert logits(made).tobytes() == logits(wanted).tobytes()
+
+
 @pytest.mark.parametrize(("kind", "storage"), [("Q8_0", "q8"), ("Q4_0", "q4")])
 def test_blocks_of_stacked_experts_stay_as_they_are(kind: str, storage: str, tmp_path: Path) -> None:
     more = CONVERTED["qwen3_moe"][2] | {n: 8 for n in ("attention.key_length", "attention.value_length", "rope.dimension_count")}

@@ -1,7 +1,8 @@
 """Messages of a chat as the text that a model was trained on: the template that a checkpoint has for it.
 
 A template is a program of whoever made the checkpoint.  It runs in the sandbox of Jinja, over plain data: it reaches no
-file and no function but those below, and what it multiplies stays small, so that it can always be interrupted.
+file and no function but those below, and can be interrupted.  Products stay small; other texts that it makes may take
+as much memory as it asks for.
 Source: `apply_chat_template` of Hugging Face's transformers, whose texts these are.
 """
 
@@ -157,7 +158,7 @@ def _environment() -> _Sandbox:
     return made
 
 
-def _raise(message: str) -> None:
+def _raise(message: str = "it does not say why") -> None:
     raise TemplateError(message)
 
 

@@ -68,12 +68,15 @@ def mixture(c: Checkpoint, layer: str, activation: str) -> tuple[Network, Expert
 
 
 def gguf_experts(c: Checkpoint, *, whole: bool) -> Experts | None:
-    """What makes a mixture of the network in a GGUF file, if it is one; the weights of all experts are stacked."""
+    """What makes a mixture of the network in a GGUF file, if it is one; the weights of all experts are stacked.
+
+    whole  of the architecture, where the file does not say it
+    """
     if not c.optional(COUNT):
         return None
-    for key, usual in (("expert_weights_scale", 1), ("expert_gating_func", 1), ("expert_weights_norm", whole)):
-        c.demand(c.value(key) in (None, 0, usual), key, c.value(key), str(usual))
-    count = c.size(COUNT)
+    for key in ("expert_weights_scale", "expert_gating_func"):
+        c.demand(c.value(key) in (None, 0, 1), key, c.value(key), "1")
+    count, whole = c.size(COUNT), c.flag("expert_weights_norm", default=whole)
     return Experts(count, _taken(c, "expert_used_count", count), Matrix.of(c, "blk.{l}.ffn_gate_inp"), whole)
 
 
