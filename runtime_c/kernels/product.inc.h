@@ -293,7 +293,8 @@ static inline void PRODUCT(const OPERANDS *o, ptrdiff_t first, ptrdiff_t end)
 {
     const ptrdiff_t whole = o->N / OIC_LANES, in_y = !X_IS_COMPUTED || o->y == NULL ? first : whole < end ? whole : end;
 #if !PANELS
-    if (o->M == 1 && o->wn == 1 && X_IS_COMPUTED && W_IS_COMPUTED) {
+    const int tile = OIC_REGISTER > 0 && end <= whole && end - first <= MATH(oic_tile_panels)(1); /* its sums fit registers */
+    if (o->M == 1 && o->wn == 1 && X_IS_COMPUTED && W_IS_COMPUTED && !tile) {
         PRODUCT_ROW(o, first * OIC_LANES, end <= whole ? end * OIC_LANES : o->N);
         return;
     }
