@@ -6,7 +6,7 @@ read is written again: a state that differs from that in a byte is none that sav
 
 import math
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import pairwise
@@ -137,6 +137,14 @@ def entries_of(part: Part, counts: dict[str, int], runs: list[tuple[int, ByteArr
         return numbers, rows
     there = (rows != part.start(shape)).any(axis=1)
     return numbers[there], rows[there]
+
+
+def entries_by_key(part: Part, found: Saved) -> Iterator[tuple[tuple[int, ...], Array]]:
+    """What `entries_of` a saved state gives, as elements, by the indices of each entry."""
+    shape, lengths = part.shape(found.counts), part.entries(found.counts)
+    for number, row in zip(*entries_of(part, found.counts, found.runs[part.symbol])):
+        key = tuple(map(int, np.unravel_index(number, lengths))) if lengths else ()
+        yield key, loaded(row, part.dtype, shape, 0)
 
 
 class _SavedReader(BytesIO):

@@ -17,12 +17,11 @@ from oic.diagnostics import StepError
 from oic.dtypes import Array
 from oic.ir.module import Module
 from oic.ir.state import State
-from oic.memory.layout import loaded, storage_strides, stored
+from oic.memory.layout import storage_strides, stored
 from oic.memory.saved import Form, Part, storage_axes
-from oic.reference.saved import Entries, Saved
+from oic.reference.saved import Entries, Saved, entries_by_key
 
 LARGE = 1 << 24  # bytes from which memory is mapped
-CHUNK = 1 << 20  # bytes looked at together when a state is saved
 EntryPositions = NDArray[np.int64]
 IntegerBox = tuple[tuple[int, ...], tuple[int, ...]]  # where it starts, its sizes
 
@@ -143,7 +142,7 @@ def logical(name: str, form: Form, states: Mapping[str, StateStorage], within: S
 
 
 def saved(part: Part, counts: dict[str, int], states: Mapping[str, StateStorage]) -> Iterator[Entries]:
-    """The entries of a part for `reference.saved`, some at a time."""
+    """The entries of a part for `reference.saved`, those of one row of a table at a time."""
     storage = states[part.symbol]
     lengths, shape = part.entries(counts), part.shape(counts)
     zero, start = (0,) * len(shape), part.start(shape)
@@ -153,19 +152,12 @@ def saved(part: Part, counts: dict[str, int], states: Mapping[str, StateStorage]
         entry = part.encoded(storage.read((zero, shape))[None]) if filled else start[None]
         yield np.zeros(1, np.int64), entry
         return
-    if not filled:  # nothing was reached yet
-        return
-    last, at = lengths[-1], 0
-    each = max(1, CHUNK // max(1, len(start)))  # entries
-    for lead in np.ndindex(lengths[:-1]):
-        for first in range(0, last, each):
-            some = min(each, last - first)
-            box = ((*lead, first, *zero), (*[1] * len(lead), some, *shape))
-            rows = part.encoded(storage.read(box).reshape(some, *shape))
-            there = np.flatnonzero((rows != start).any(axis=1))
-            if len(there):
-                yield at + first + there, rows[there]
-        at += last
+    last = lengths[-1] if filled else 0  # else nothing was reached yet
+    for row, lead in enumerate(np.ndindex(lengths[:-1]) if last else ()):
+        box = ((*lead, 0, *zero), (*[1] * len(lead), last, *shape))
+        rows = part.encoded(storage.read(box).reshape(last, *shape))
+        there = np.flatnonzero((rows != start).any(axis=1))
+        yield row * last + there, rows[there]
 
 
 def restore(found: Saved, form: Form, states: Mapping[str, StateStorage]) -> None:
@@ -184,36 +176,13 @@ def restore(found: Saved, form: Form, states: Mapping[str, StateStorage]) -> Non
             for n, mark in zip(sizes, filled):
                 if mark:
                     mark.number = n
-        for first, rows in found.runs[part.symbol]:
-            values = loaded(rows.reshape(-1), part.dtype, (len(rows), *shape), 1)
-            if not lengths:
-                storage.write(((0,) * len(shape), shape), values[0])
-                continue
-            for key, some in _rows(first, values, lengths):
-                for again in (0, part.type.window) if part.type.ring else (0,):
-                    start = (*key[:-1], key[-1] + again, *[0] * len(shape))
-                    box = [*[1] * (len(key) - 1), len(some), *shape]
-                    storage.write((start, tuple(box)), some.reshape(box))
-                _raise(key, len(some), marks, states)
-
-
-def _rows(first: int, values: Array, lengths: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Array]]:
-    """Entries from a number on, cut where rows end: the indices of the first, and its row's."""
-    at = 0
-    while at < len(values):
-        key = tuple(map(int, np.unravel_index(first + at, lengths)))
-        some = min(len(values) - at, lengths[-1] - key[-1])
-        yield key, values[at : at + some]
-        at += some
-
-
-def _raise(key: tuple[int, ...], some: int, marks: list[tuple[str, str]], states: Mapping[str, StateStorage]) -> None:
-    """Note how far entries reach along indices of a fixed size, where their counts are kept."""
-    for axis, index in enumerate(key):
-        mark = states.get(marks[axis][0])
-        if mark is not None:
-            reach = index + (some if axis == len(key) - 1 else 1)
-            mark.number = max(mark.number, reach)
+        for key, entry in entries_by_key(part, found):
+            for again in (0, part.type.window) if part.type.ring else (0,):
+                start = (*key[:-1], key[-1] + again) if again else key
+                storage.write(((*start, *[0] * len(shape)), (*[1] * len(key), *shape)), entry)
+            for index, (beside, _) in zip(key, marks):  # how far entries reach along indices of a fixed size
+                if (touched := states.get(beside)) is not None:
+                    touched.number = max(touched.number, index + 1)
 
 
 def positions(first: int, shape: Sequence[int], strides: Sequence[int]) -> EntryPositions:

@@ -15,10 +15,9 @@ from oic.diagnostics import Span, StepError
 from oic.dtypes import Array, i64
 from oic.ir.journal import Journal
 from oic.ir.state import FARTHEST, CacheOp, State
-from oic.memory.layout import loaded
 from oic.memory.saved import Part
 from oic.operators.evaluate import stepped
-from oic.reference.saved import Entries, Saved
+from oic.reference.saved import Entries, Saved, entries_by_key
 
 MemberKey = tuple[int, ...]
 INDEX, FULL = "OIC_ERR_INDEX", "OIC_ERR_CACHE_FULL"
@@ -168,17 +167,13 @@ class PersistentVariable:
         for axis, spec in enumerate(specs):
             self.counts[axis] = saved.counts.get(f"{self.symbol}.{spec.name}", self.counts[axis])
         for part in reversed(parts):  # `next` of rings before their entries
-            shape, lengths = part.shape(saved.counts), part.entries(saved.counts)
-            for first, rows in saved.runs[part.symbol]:
-                for number in np.flatnonzero((rows != part.start(shape)).any(axis=1)):
-                    key = tuple(map(int, np.unravel_index(first + number, lengths))) if lengths else ()
-                    entry = loaded(rows[number], part.dtype, shape, 0)
-                    if part.symbol == self.symbol:
-                        self._put(key, entry)
-                    elif part.dtype is i64:
-                        self.following[key] = int(entry)
-                    else:
-                        self.touched[key] = None
+            for key, entry in entries_by_key(part, saved):
+                if part.symbol == self.symbol:
+                    self._put(key, entry)
+                elif part.dtype is i64:
+                    self.following[key] = int(entry)
+                elif entry:
+                    self.touched[key] = None
 
     def _place(self, key: MemberKey) -> MemberKey:
         """Where an entry is numbered: of a ring by its slot."""
