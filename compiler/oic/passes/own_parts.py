@@ -47,9 +47,7 @@ def own_parts(module: Module, target: Target = TARGETS["portable"]) -> None:
             block.set_ops(new for op in block.ops for new in gone.get(op, [op]))
 
 
-Path = tuple["Path", Any, int] | None
-"""The views that lead to a value, the last first, each with which of its results; None: there are none."""
-Parts = dict[int, tuple[list[Value], Path]]
+Parts = dict[int, list[Value]]
 """What is read of a constant, or of its members, numbered: the values that are the same in all entries."""
 
 
@@ -65,33 +63,33 @@ def _parts(roots: list[Value]) -> tuple[Parts, dict[Op, None]]:
     parts: Parts = {}
     views: dict[Op, None] = {}
     known: dict[Any, int] = {}  # equal views of equal values
-    waiting: list[tuple[Value, int, Path]] = [(root, 0, None) for root in roots]
-    for value, number, path in waiting:
+    waiting = [(root, 0) for root in roots]
+    for value, number in waiting:
         for user in value.users:
             is_view = isinstance(user, Operator) and user.view and not sizes_used(user) and user.operands == [value]
             if not is_view or sum(r.tensor.nbytes for r in user.results) > value.tensor.nbytes:
-                values, _ = parts.setdefault(number, ([], path))
+                values = parts.setdefault(number, [])
                 values += [value] * (value not in values)
                 continue
             views[user] = None
             alike = likeness(user, {value: number})
             for at, result in enumerate(user.results):
-                waiting.append((result, known.setdefault((alike, at), len(known) + 1), (path, user, at)))
+                waiting.append((result, known.setdefault((alike, at), len(known) + 1)))
     return parts, views
 
 
-def _views(path: Path) -> list[tuple[Any, int]]:
-    """The views, the first first."""
-    found = []
-    while path is not None:
-        path, *view = path
-        found.append(tuple(view))
-    return found[::-1]
+def _path(value: Value) -> tuple[Value, list[tuple[Any, int]]]:
+    """The constant, or the member of a family, that is seen, and through which results of which views, in order."""
+    views: list[tuple[Any, int]] = []
+    while isinstance(op := value.op, Operator):
+        views.append((op, op.results.index(value)))
+        value = op.operands[0]
+    return value, views[::-1]
 
 
-def _seen(path: Path, array: Array) -> Array:
-    """The elements that a path leads to, where they lie."""
-    for view, at in _views(path):
+def _seen(views: list[tuple[Any, int]], array: Array) -> Array:
+    """The elements that views lead to, where they lie."""
+    for view, at in views:
         found = view.reference(array)
         array = found[at] if isinstance(found, list) else found
     return array
@@ -99,19 +97,19 @@ def _seen(path: Path, array: Array) -> Array:
 
 def _pays(roots: list[Value], parts: Parts, target: Target) -> bool:
     """A part may lie as its reader likes, nothing takes the whole, and no byte is there twice."""
-    found = [values for values, _ in parts.values()]
-    nbytes = sum(values[0].tensor.nbytes for values in found)
+    nbytes = sum(values[0].tensor.nbytes for values in parts.values())
     if 0 in parts or nbytes > roots[0].tensor.nbytes:
         return False
-    if any(_apart(roots[0], values[0], path) for values, path in parts.values()):
+    if any(_apart(values[0]) for values in parts.values()):
         return True
-    return any(_packed(v) or _filters(v, target) for values in found for v in values)
+    return any(_packed(v) or _filters(v, target) for values in parts.values() for v in values)
 
 
-def _apart(root: Value, value: Value, path: Path) -> bool:
+def _apart(value: Value) -> bool:
     """Neighbours of a row lie apart, or are copied to be seen."""
+    root, views = _path(value)
     strides: Strides | None = dense(root.shape)
-    for view, _ in _views(path):
+    for view, _ in views:
         if (strides := view.seen(strides)) is None:
             return True
     return strides is not None and value.shape[-1:] not in ((), (1,)) and strides[-1] != 1
@@ -137,25 +135,19 @@ def _replace(module: Module, constant: Constant, parts: Parts, gone: Mapping[Op,
     mapping: dict[Value, Value] = {}
     data = module.weights[constant.symbol]
     assert isinstance(data, np.ndarray | Members)
-    for number, (values, path) in enumerate(parts.values()):
+    for number, values in enumerate(parts.values()):
         symbol, first = f"{constant.symbol}.{number}", values[0]
-        counts = data.shape[: constant.type.rank - _root(first).tensor.rank]
+        root, views = _path(first)
+        counts = data.shape[: constant.type.rank - root.tensor.rank]
         type_ = TensorType(first.dtype, (*counts, *first.tensor.maximum))
         parts_of = {constant.symbol: constant.line}
         made.append(Constant(symbol, type_, parts_of, span=constant.span, hint=first.hint))
-        module.weights[symbol] = mapped(data, counts, partial(_seen, path), first.tensor.maximum)
+        module.weights[symbol] = mapped(data, counts, partial(_seen, views), first.tensor.maximum)
         for value in values:
             mapping[value] = made[-1].result
-            if isinstance(member := _root(value).op, ConstantSelect) and value.op:
+            if isinstance(member := _path(value)[0].op, ConstantSelect) and value.op:
                 new = ConstantSelect(made[-1].result, list(member.indices), span=value.op.span, hint=value.hint)
                 gone[value.op].append(new)
                 mapping[value] = new.result
     module.top.replace(mapping)
     return made
-
-
-def _root(value: Value) -> Value:
-    """The constant, or the member of a family, that is seen."""
-    while isinstance(value.op, Operator):
-        value = value.op.operands[0]
-    return value
