@@ -6,10 +6,11 @@ buffers is largest.
 """
 
 from bisect import insort
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
+from operator import itemgetter
 
 import numpy as np
 
@@ -45,10 +46,6 @@ class BufferGroup:
         begun, ended = begun.cumsum(axis=1), ended.cumsum(axis=1)
         self.bound = int((begun[1] - ended[1]).max())
         self.count, self.crowd = (begun[:, last] - ended[:, first]).tolist()
-
-    def only(self, buffers: Sequence[int]) -> "BufferGroup":
-        """Some of the buffers by themselves; at least one."""
-        return BufferGroup(*([values[i] for i in buffers] for values in (self.sizes, self.first, self.last)))
 
     @cached_property
     def near(self) -> list[list[int]]:
@@ -145,6 +142,16 @@ class _Laid:
         first, last, begins, ends = part.first[i], part.last[i], part.first, part.last
         return [(start, stop) for start, stop, j in self.rows if begins[j] <= last and ends[j] >= first]
 
+    def gaps(self, i: int) -> Iterator[tuple[int, int]]:
+        """Where a buffer fits, from below, and the units that there are; the last is on top of all that it meets."""
+        size, end = self.part.sizes[i], 0
+        for start, stop in self.beside(i):
+            if start - end >= size:
+                yield end, start - end
+            if stop > end:
+                end = stop
+        yield end, UNLIMITED
+
     def packing(self) -> Packing:
         """Of all buffers of the part."""
         offsets = [self.offsets[i] for i in range(len(self.part.sizes))]
@@ -155,37 +162,13 @@ def tightest(part: BufferGroup, order: Sequence[int]) -> Packing:
     """Place each in the smallest gap that holds it, else on top of what it meets."""
     laid = _Laid(part)
     for i in order:
-        size, least, found, end = part.sizes[i], UNLIMITED, -1, 0
-        for start, stop in laid.beside(i):
-            if size <= start - end < least:
-                least, found = start - end, end
-            if stop > end:
-                end = stop
-        laid.put(i, end if found < 0 else found)
+        laid.put(i, min(laid.gaps(i), key=itemgetter(1))[0])
     return laid.packing()
 
 
-def lowest(part: BufferGroup, order: Sequence[int], given: Mapping[int, int] | None = None) -> Packing:
-    """Place each as low as it fits.
-
-    given   offsets of buffers that lie already
-    """
+def lowest(part: BufferGroup, order: Sequence[int]) -> Packing:
+    """Place each as low as it fits."""
     laid = _Laid(part)
-    for i, offset in (given or {}).items():
-        laid.put(i, offset)
     for i in order:
-        size, at = part.sizes[i], 0
-        for start, stop in laid.beside(i):
-            if start - at >= size:
-                break
-            if stop > at:
-                at = stop
-        laid.put(i, at)
+        laid.put(i, next(laid.gaps(i))[0])
     return laid.packing()
-
-
-def completed(part: BufferGroup, some: Sequence[int], packing: Packing) -> Packing:
-    """A packing of some buffers of a part with the others, the largest first, as low as they fit."""
-    rest = set(range(len(part.sizes))) - set(some)
-    given = dict(zip(some, packing.offsets, strict=True))
-    return lowest(part, sorted(rest, key=lambda i: (-part.sizes[i], i)), given)

@@ -9,7 +9,6 @@ The same buffers get the same offsets, always: effort is limited by steps counte
 """
 
 import itertools
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -126,42 +125,29 @@ def _searched(part: BufferGroup, best: Packing, target: int, effort: int) -> tup
     """The best packing that exact searches find, the least height that one can have, and the cost.
 
     Most searches find a packing at once or not for very long.  So they are short and begin anew with
-    other priorities: in turn for the target, for the target with the large buffers only (the small
-    ones then go where they fit), and for a height between the target and the best so far.
+    other priorities: in turn for the target, and for a height between it and the best so far.
     """
     rng, least, low, cost = _eighths(), target, target, 0
-    everything, large = list(range(len(part.sizes))), _large(part)
-    limit = 2 * len(everything) * (NODE + cells(part))
+    limit = 2 * len(part.sizes) * (NODE + cells(part))
     for turn in itertools.count():
         if best.height <= least or cost >= effort or cells(part) > CELLS:
             break
-        if turn % 3 == 1 and large == everything:
-            continue
-        some = large if turn % 3 == 1 else everything
-        height = (low + best.height - 1) // 2 if turn % 3 == 2 else least
-        priority = _priority(part, turn // 3, rng)
-        search = Search(part.only(some), height, [priority[i] for i in some], min(limit, effort - cost))
+        between = turn % 2 == 1
+        height = (low + best.height - 1) // 2 if between else least
+        search = Search(part, height, _priority(part, turn // 2, rng), min(limit, effort - cost))
         found = search.find()
         cost += search.cost
         if found is not None:
-            best = min(best, placement.completed(part, some, found), key=lambda p: p.height)
+            best = found
         elif search.complete:
             least = low = max(least, height + 1)
-        elif turn % 3 == 2:
+        elif between:
             low = height + 1
         if low >= best.height:
             low = least
-        if turn % 12 == 11:
+        if turn % 8 == 7:
             limit += limit // 2
     return best, least, cost
-
-
-def _large(part: BufferGroup) -> list[int]:
-    """The fewest of the largest buffers without which the others would need a fiftieth of the bound."""
-    order = sorted(range(len(part.sizes)), key=lambda i: -part.sizes[i])
-    counts = range(1, len(order))
-    at = bisect_left(counts, True, key=lambda count: 50 * part.only(order[count:]).bound <= part.bound)
-    return sorted(order[: at + 1])
 
 
 def _priority(part: BufferGroup, number: int, rng: Iterator[int]) -> list[int]:

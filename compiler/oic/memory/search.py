@@ -105,8 +105,6 @@ class Search:
         self.floors = np.zeros(len(first), np.int64)
         self.low = np.zeros(len(self.start) - 1, np.int64)  # floors of sections; GONE if nothing is left there
         self.rest = np.add.reduceat(sizes[self.live], self.start[:-1])  # units not placed yet, by section
-        none = self.start[1:] == self.start[:-1]  # of some buffers of a part: sections in which none of them is live
-        self.low[none], self.rest[none] = GONE, 0
 
     def find(self) -> Packing | None:
         """A packing; None if there is none, or (not `complete`) the limit came first."""
