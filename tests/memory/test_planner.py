@@ -72,13 +72,11 @@ def sound(made: list[Buffer], nbytes: int) -> None:
 
 
 def by_orders(made: list[Buffer]) -> list[int]:
-    """Bytes that every order with every fit needs."""
-    found: dict[tuple[str, str], int] = {}
+    """Bytes that every order needs."""
+    found: dict[str, int] = {}
     for _, part in planner.parts(made):
         for name, order in placement.orders(part):
-            for fit in (placement.tightest, placement.lowest):
-                nbytes = fit(part, order).height * ALIGN
-                found[name, fit.__name__] = max(found.get((name, fit.__name__), 0), nbytes)
+            found[name] = max(found.get(name, 0), placement.tightest(part, order).height * ALIGN)
     return list(found.values())
 
 
@@ -344,8 +342,7 @@ def test_the_few_that_a_buffer_meets_are_the_same_ones(parts: list[tuple[int, tu
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(placement, "FEW", few)
             found = [part for _, part in planner.parts(buffers(parts))]
-            made.append([p(part, order) for part in found for _, order in placement.orders(part)
-                         for p in (placement.tightest, placement.lowest)])  # fmt: skip
+            made.append([placement.tightest(part, order) for part in found for _, order in placement.orders(part)])
     assert made[0] == made[1]
 
 

@@ -6,11 +6,10 @@ buffers is largest.
 """
 
 from bisect import insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
-from operator import itemgetter
 
 import numpy as np
 
@@ -118,57 +117,32 @@ def orders(part: BufferGroup) -> Iterator[tuple[str, list[int]]]:
         "conflict": part.crowd,
         "size and conflict": part.crowded,
         "first": [-first for first in part.first],
-        "last": part.last,
     }
     for name, key in keys.items():
         yield name, sorted(range(len(key)), key=lambda i: (-key[i], -part.sizes[i], -part.lengths[i], i))
 
 
-class _Laid:
-    """Buffers of a part that have an offset; `rows` are their units, the first and the one after the last, in order."""
-
-    def __init__(self, part: BufferGroup) -> None:
-        self.part, self.offsets, self.rows = part, dict[int, int](), list[tuple[int, int, int]]()
-
-    def put(self, i: int, offset: int) -> None:
-        self.offsets[i] = offset
-        insort(self.rows, (offset, offset + self.part.sizes[i], i))
-
-    def beside(self, i: int) -> list[tuple[int, int]]:
-        """The units of those that a buffer meets, in order."""
-        part, offsets = self.part, self.offsets
-        if near := part.near[i]:
-            return sorted([(at := offsets[j], at + part.sizes[j]) for j in near if j in offsets])
-        first, last, begins, ends = part.first[i], part.last[i], part.first, part.last
-        return [(start, stop) for start, stop, j in self.rows if begins[j] <= last and ends[j] >= first]
-
-    def gaps(self, i: int) -> Iterator[tuple[int, int]]:
-        """Where a buffer fits, from below, and the units that there are; the last is on top of all that it meets."""
-        size, end = self.part.sizes[i], 0
-        for start, stop in self.beside(i):
-            if start - end >= size:
-                yield end, start - end
-            if stop > end:
-                end = stop
-        yield end, UNLIMITED
-
-    def packing(self) -> Packing:
-        """Of all buffers of the part."""
-        offsets = [self.offsets[i] for i in range(len(self.part.sizes))]
-        return Packing(max(stop for _, stop, _ in self.rows), offsets)
-
-
 def tightest(part: BufferGroup, order: Sequence[int]) -> Packing:
     """Place each in the smallest gap that holds it, else on top of what it meets."""
-    laid = _Laid(part)
+    offsets: dict[int, int] = {}
+    rows: list[tuple[int, int, int]] = []  # what lies: its first unit, the one after its last, its number; in order
     for i in order:
-        laid.put(i, min(laid.gaps(i), key=itemgetter(1))[0])
-    return laid.packing()
+        size, least, found, end = part.sizes[i], UNLIMITED, -1, 0
+        for start, stop in _beside(part, i, offsets, rows):
+            if size <= start - end < least:
+                least, found = start - end, end
+            if stop > end:
+                end = stop
+        offsets[i] = end if found < 0 else found
+        insort(rows, (offsets[i], offsets[i] + size, i))
+    return Packing(max(stop for _, stop, _ in rows), [offsets[i] for i in range(len(part.sizes))])
 
 
-def lowest(part: BufferGroup, order: Sequence[int]) -> Packing:
-    """Place each as low as it fits."""
-    laid = _Laid(part)
-    for i in order:
-        laid.put(i, next(laid.gaps(i))[0])
-    return laid.packing()
+def _beside(
+    part: BufferGroup, i: int, offsets: Mapping[int, int], rows: Sequence[tuple[int, int, int]]
+) -> list[tuple[int, int]]:
+    """The units of those that lie and that a buffer meets, in order."""
+    if near := part.near[i]:
+        return sorted([(at := offsets[j], at + part.sizes[j]) for j in near if j in offsets])
+    first, last, begins, ends = part.first[i], part.last[i], part.first, part.last
+    return [(start, stop) for start, stop, j in rows if begins[j] <= last and ends[j] >= first]

@@ -106,10 +106,9 @@ def _best_order(part: BufferGroup, target: int) -> Packing:
     """The best packing by an order, or the first at the target."""
     best = Packing(placement.UNLIMITED, [])
     for _, order in placement.orders(part):
-        for place_by in (placement.tightest, placement.lowest):
-            best = min(best, place_by(part, order), key=lambda p: p.height)
-            if best.height <= target:
-                return best
+        best = min(best, placement.tightest(part, order), key=lambda p: p.height)
+        if best.height <= target:
+            break
     return best
 
 
