@@ -52,9 +52,11 @@ class Body:
 
 def taken_apart(form: Form, data: bytes) -> Body:
     """A valid state as its parts."""
-    found = saved.read(form, data)
-    runs = [[(first, len(rows), rows.tobytes()) for first, rows in found.runs[p.symbol]] for p in form.parts]
-    return Body(list(found.counts.values()), runs, [len(r) for r in runs])
+    reader = saved._SavedReader(data[HEAD:])
+    counts = {symbol: reader.integer() for symbol in form.counts}
+    found = [saved._read_part(part, counts, reader) for part in form.parts]
+    runs = [[(first, len(rows), rows.tobytes()) for first, rows in each] for each in found]
+    return Body(list(counts.values()), runs, [len(r) for r in runs])
 
 
 def put_together(form: Form, body: Body) -> bytes:

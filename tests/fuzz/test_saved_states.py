@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -43,9 +42,9 @@ def test_what_is_taken_apart_and_put_together_is_the_same() -> None:
 def test_a_reader_that_believes_too_much_is_found(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An interpreter that loads what a ring cannot have, and C does not."""
 
-    def everything(part: Part, counts: dict[str, int], runs: Any, guard: Part) -> saved.Entries:
-        del guard
-        return saved.entries_of(part, counts, runs[part.symbol])
+    def everything(part: Part, counts: dict[str, int], entries: dict[str, saved.Entries], guard: Part) -> saved.Entries:
+        del counts, guard
+        return entries[part.symbol]
 
     monkeypatch.setattr(saved, "_possible", everything)
     tally = states.Tally()

@@ -9,8 +9,9 @@ The same buffers get the same offsets, always: effort is limited by steps counte
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from random import Random
 
 from oic.ir.module import Buffer
 from oic.memory import placement
@@ -112,21 +113,13 @@ def _best_order(part: BufferGroup, target: int) -> Packing:
     return best
 
 
-def _eighths() -> Iterator[int]:
-    """Pseudorandom numbers below 8, the same on every machine and in every version of Python."""
-    state = 1
-    while True:
-        state = (state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
-        yield (state >> 33) % 8
-
-
 def _searched(part: BufferGroup, best: Packing, target: int, effort: int) -> tuple[Packing, int, int]:
     """The best packing that exact searches find, the least height that one can have, and the cost.
 
     Most searches find a packing at once or not for very long.  So they are short and begin anew with
     other priorities: in turn for the target, and for a height between it and the best so far.
     """
-    rng, least, low, cost = _eighths(), target, target, 0
+    rng, least, low, cost = Random(1), target, target, 0  # the same numbers on every machine, in every Python
     limit = 2 * len(part.sizes) * (NODE + cells(part))
     for turn in itertools.count():
         if best.height <= least or cost >= effort or cells(part) > CELLS:
@@ -149,11 +142,11 @@ def _searched(part: BufferGroup, best: Packing, target: int, effort: int) -> tup
     return best, least, cost
 
 
-def _priority(part: BufferGroup, number: int, rng: Iterator[int]) -> list[int]:
+def _priority(part: BufferGroup, number: int, rng: Random) -> list[int]:
     """What a search tries first: one of four rules, after that with much left to chance."""
     longest = [length << 30 | size for length, size in zip(part.lengths, part.sizes, strict=True)]
     key = (part.sizes, longest, part.crowded, part.areas)[number % 4]
-    return key if number < 4 else [value * (8 + next(rng)) for value in key]
+    return key if number < 4 else [value * (8 + int(8 * rng.random())) for value in key]
 
 
 def lower_bound(buffers: Sequence[Buffer]) -> int:

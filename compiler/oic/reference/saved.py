@@ -36,12 +36,12 @@ assert START.size == HEAD and PAIR.size == RUN
 class Saved:
     """What a saved state says.
 
-    counts   by symbol
-    runs     of each part by symbol: the number of a first entry, and the bytes of it and of those after it
+    counts    by symbol
+    entries   of each part by symbol: those that differ from their start; of a part that is no table its one entry
     """
 
     counts: dict[str, int]
-    runs: dict[str, list[tuple[int, ByteArray]]]
+    entries: dict[str, Entries]
 
 
 def write(form: Form, counts: dict[str, int], entries: Callable[[Part], Iterable[Entries]]) -> bytes:
@@ -100,24 +100,22 @@ def read(form: Form, data: bytes) -> Saved:
         counts[symbol] = reader.integer()
         if not 0 <= counts[symbol] <= most:
             raise _refusal(f"the count of '{symbol}' is {counts[symbol]} in the saved state")
-    runs = {part.symbol: _read_part(part, counts, reader) for part in form.parts}
+    found = {part.symbol: _entries(part, counts, _read_part(part, counts, reader)) for part in form.parts}
     if reader.read(1):
         raise _refusal("the saved state is longer than what it says")
     again = zip(form.parts, form.parts[1:] + form.parts[:1])
-    said = {part.symbol: [_possible(part, counts, runs, guard)] for part, guard in again}
-    if write(form, counts, lambda part: said[part.symbol]) != data:
+    said = {part.symbol: _possible(part, counts, found, guard) for part, guard in again}
+    if write(form, counts, lambda part: [said[part.symbol]]) != data:
         raise _refusal("the saved state is none that saving gives")
-    return Saved(counts, runs)
+    return Saved(counts, found)
 
 
-def _possible(
-    part: Part, counts: dict[str, int], runs: dict[str, list[tuple[int, ByteArray]]], guard: Part
-) -> Entries:
+def _possible(part: Part, counts: dict[str, int], entries: dict[str, Entries], guard: Part) -> Entries:
     """The entries of a part that differ from their start and may be there, by the part after it, `guard`."""
-    numbers, rows = entries_of(part, counts, runs[part.symbol])
+    numbers, rows = entries[part.symbol]
     if part.guarded:
         slots = part.type.window if part.type.ring else 1
-        known, values = entries_of(guard, counts, runs[guard.symbol])
+        known, values = entries[guard.symbol]
         limits = dict(zip(known.tolist(), values.reshape(-1).view(guard.dtype.np).tolist()))
         most = np.array([limits.get(n, 0) for n in (numbers // slots).tolist()], np.int64)
         numbers, rows = numbers[numbers % slots < most], rows[numbers % slots < most]
@@ -126,7 +124,7 @@ def _possible(
     return numbers, rows
 
 
-def entries_of(part: Part, counts: dict[str, int], runs: list[tuple[int, ByteArray]]) -> Entries:
+def _entries(part: Part, counts: dict[str, int], runs: list[tuple[int, ByteArray]]) -> Entries:
     """What runs have that differs from its start; of a part that is no table its one entry."""
     if not runs:
         return np.zeros(0, np.int64), np.zeros((0, part.entry_bytes(counts)), np.uint8)
@@ -140,9 +138,9 @@ def entries_of(part: Part, counts: dict[str, int], runs: list[tuple[int, ByteArr
 
 
 def entries_by_key(part: Part, found: Saved) -> Iterator[tuple[tuple[int, ...], Array]]:
-    """What `entries_of` a saved state gives, as elements, by the indices of each entry."""
+    """What a saved state says of a part, as elements, by the indices of each entry."""
     shape, lengths = part.shape(found.counts), part.entries(found.counts)
-    for number, row in zip(*entries_of(part, found.counts, found.runs[part.symbol])):
+    for number, row in zip(*found.entries[part.symbol]):
         key = tuple(map(int, np.unravel_index(number, lengths))) if lengths else ()
         yield key, loaded(row, part.dtype, shape, 0)
 
@@ -161,6 +159,7 @@ class _SavedReader(BytesIO):
 
 
 def _read_part(part: Part, counts: dict[str, int], reader: _SavedReader) -> list[tuple[int, ByteArray]]:
+    """The runs of a part: the number of a first entry, and the bytes of it and of those after it."""
     nbytes = part.entry_bytes(counts)
     if not part.table:
         return [(0, _checked(part, reader.take(nbytes)).reshape(1, nbytes))]
@@ -203,7 +202,7 @@ def truncated(form: Form, how: Truncation, data: bytes, n: int) -> bytes:
     found = read(form, data)
     parts = {part.symbol: part for part in form.parts}
     counter = parts[how.counter]
-    end = int(loaded(found.runs[how.counter][0][1].reshape(-1), counter.dtype, (), 0))
+    end = int(loaded(found.entries[how.counter][1][0], counter.dtype, (), 0))
     if end < how.first:
         raise impossible(how.counter, end)
     from_, empty = end - n, end - n == how.first
@@ -223,7 +222,7 @@ def truncated(form: Form, how: Truncation, data: bytes, n: int) -> bytes:
                 counts[index.count] = 0 if empty else from_
 
     def entries(part: Part) -> list[Entries]:
-        numbers, rows = entries_of(part, found.counts, found.runs[part.symbol])
+        numbers, rows = found.entries[part.symbol]
         if part is counter:
             rows[:] = part.encoded(dtypes.store(np.asarray([from_]), part.dtype))
         elif part.owner in how.tables and part.symbol == part.owner:
@@ -239,7 +238,7 @@ def truncated(form: Form, how: Truncation, data: bytes, n: int) -> bytes:
 
 def _before(part: Part, axis: int, end: int, found: Saved, counts: dict[str, int]) -> Entries:
     """The entries of a table before a position, numbered within its new counts."""
-    numbers, rows = entries_of(part, found.counts, found.runs[part.symbol])
+    numbers, rows = found.entries[part.symbol]
     at: tuple[Array, ...] = np.unravel_index(numbers, part.entries(found.counts))
     kept = at[axis] < end
     numbers = np.zeros(0, np.int64)
