@@ -20,8 +20,9 @@ from oic import dtypes
 from oic.compare.between import KeptCopy, Sessions, told
 from oic.compare.monte_carlo import PerturbedMachine
 from oic.diagnostics import StepError, count_of
-from oic.dtypes import Array
+from oic.dtypes import Array, DType
 from oic.ir.module import Module
+from oic.operators.bounds import last_place
 from oic.reference.interpret import Compiled, Machine
 from oic.session.executor import Executor
 
@@ -236,12 +237,13 @@ def _check(number: int, name: str, one: Array, two: Array, versions: list[Array]
         verdict.difference = Difference(number, name, (), *shapes)
         return
     error, allowed = differences(one, two, [v for v in versions if v.shape == one.shape])
-    wrong = ~(error <= allowed)
+    wrong, dtype = ~(error <= allowed), _float_of(one)
     if wrong.any():
         at = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), one.shape))
-        ulp = float(error[at] / max(_ulp(one)[at], 5e-324))
+        with np.errstate(all="ignore"):
+            ulp = float(error[at] / last_place(one[at], dtype)) if dtype else 0.0
         verdict.difference = Difference(number, name, at, one[at].item(), two[at].item(), ulp, float(allowed[at]))
-    elif _is_float(one):
+    elif dtype:
         with np.errstate(all="ignore"):
             part = np.where(error > 0, error / allowed, 0.0)
         verdict.worst = max(verdict.worst, float(part.max(initial=0.0)))
@@ -253,7 +255,7 @@ def differences(one: Array, two: Array, versions: list[Array]) -> tuple[Array, A
     NaN equals NaN, infinities equal themselves; an integer may differ only where perturbed runs
     differ too (an argmax of values that are equal within their errors), and as far as they do.
     """
-    if not _is_float(one):
+    if (dtype := _float_of(one)) is None:
         low, high = one, one
         for v in versions:
             low, high = np.minimum(low, v), np.maximum(high, v)
@@ -272,22 +274,13 @@ def differences(one: Array, two: Array, versions: list[Array]) -> tuple[Array, A
     finite = spread[np.isfinite(spread)]
     # A single element may by chance be alike in all runs; its neighbours tell the scale.
     typical = np.sqrt(np.mean(finite**2)) if finite.size else 0.0
-    return error, MARGIN * np.maximum(spread, typical) + FLOOR * _ulp(one)
+    return error, MARGIN * np.maximum(spread, typical) + FLOOR * last_place(one, dtype)
 
 
-def _is_float(array: Array) -> bool:
+def _float_of(array: Array) -> DType | None:
+    """The element type, if it is a float."""
     dtype = dtypes.from_array(array.dtype)
-    return dtype is not None and dtype.is_float
-
-
-def _ulp(array: Array) -> Array:
-    """A unit in the last place of each element of a float array; 1 for integers."""
-    dtype = dtypes.from_array(array.dtype)
-    if dtype is None or not dtype.is_float:
-        return np.ones(array.shape)
-    wide = np.abs(array.astype(np.float64))
-    exponent = np.floor(np.log2(np.where(np.isfinite(wide) & (wide > 0), wide, 1.0)))
-    return np.asarray(np.maximum(2.0**exponent * dtype.spacing, dtype.smallest))
+    return dtype if dtype is not None and dtype.is_float else None
 
 
 def outcome(call: Callable[..., Any], *given: object) -> tuple[Any, str | None]:
