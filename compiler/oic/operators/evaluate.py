@@ -48,11 +48,16 @@ def replaced(
 ) -> Array:
     """The array with a box of its leading axes replaced."""
     found = np.array(x)
-    ends = [at + (1 if n is None else dims.evaluate(n, sizes)) for at, n in zip(offsets, lengths)]
-    inside = tuple(at if n is None else slice(at, end) for at, end, n in zip(offsets, ends, lengths, strict=True))
-    assert all(at >= 0 and end <= n for at, end, n in zip(offsets, ends, found.shape)), inside
-    found[inside] = part
+    inside = part_of(offsets, lengths, sizes)
+    assert all(s.start >= 0 and s.stop <= n for s, n in zip(inside, found.shape)), inside
+    found[inside] = part.reshape(found[inside].shape)
     return found
+
+
+def part_of(offsets: Sequence[int], lengths: Sequence[Dim | None], sizes: Mapping[str, int]) -> tuple[slice, ...]:
+    """Where a box of leading axes lies along each of them; a length that is None is 1."""
+    found = zip(offsets, lengths, strict=True)
+    return tuple(slice(at, at + (1 if n is None else dims.evaluate(n, sizes))) for at, n in found)
 
 
 def apply(op: Operator, arrays: list[Any], read: ReadValue, sizes: Mapping[str, int]) -> list[Array]:

@@ -72,51 +72,49 @@ class _Region:
         self.refuses = _may_refuse(block, facts)
 
 
-class _Joined:
-    """Which regions run in order, by their positions: at first each by itself."""
+Groups = list[set[int]]
+"""Which regions run in order, by their positions: of each region the group that it is in."""
 
-    def __init__(self, count: int) -> None:
-        self.of = [{i} for i in range(count)]
 
-    def join(self, i: int, j: int) -> bool:
-        """Make one group of theirs; whether they were two."""
-        less, more = sorted((self.of[i], self.of[j]), key=len)
-        if less is more:
-            return False
-        more |= less
-        for k in less:
-            self.of[k] = more
-        return True
+def _join(groups: Groups, i: int, j: int) -> bool:
+    """Make one group of those of two regions; whether they were two."""
+    less, more = sorted((groups[i], groups[j]), key=len)
+    if less is more:
+        return False
+    more |= less
+    for k in less:
+        groups[k] = more
+    return True
 
 
 def grouped(regions: list[_Region]) -> list[set[int]]:
     """Positions of regions that run in order, group by group, in the order of their first."""
-    groups = _Joined(len(regions))
+    groups = [{i} for i in range(len(regions))]
     written = set[Value]().union(*(region.writes for region in regions))
     touching: dict[Value, int] = {}  # one of the regions that touch a state
     refusing: list[int] = []  # those so far that have to be done before the next with effects
     for i, region in enumerate(regions):
         for state in written & region.touches:
-            groups.join(touching.setdefault(state, i), i)
+            _join(groups, touching.setdefault(state, i), i)
         if region.writes:
             for k in refusing:
-                groups.join(k, i)
+                _join(groups, k, i)
             refusing = refusing[:1]
         if region.refuses:
             refusing.append(i)
     while _overtaking(regions, groups):
         pass
-    return list({id(group): group for group in groups.of}.values())
+    return list({id(group): group for group in groups}.values())
 
 
-def _overtaking(regions: list[_Region], groups: _Joined) -> bool:
+def _overtaking(regions: list[_Region], groups: Groups) -> bool:
     """Regions joined that a refusal of a group around them would come before, in spite of the source; whether any."""
-    last = {id(groups.of[k]): k for k, region in enumerate(regions) if region.refuses}
+    last = {id(groups[k]): k for k, region in enumerate(regions) if region.refuses}
     joined, reach = False, -1  # as far as a refusal of the groups so far
     for j, region in enumerate(regions):
         if j < reach and (region.refuses or region.writes):
-            joined |= groups.join(j, reach)
-        reach = max(reach, last.get(id(groups.of[j]), -1))
+            joined |= _join(groups, j, reach)
+        reach = max(reach, last.get(id(groups[j]), -1))
     return joined
 
 

@@ -100,9 +100,7 @@ def _pays(roots: list[Value], parts: Parts, target: Target) -> bool:
     nbytes = sum(values[0].tensor.nbytes for values in parts.values())
     if 0 in parts or nbytes > roots[0].tensor.nbytes:
         return False
-    if any(_apart(values[0]) for values in parts.values()):
-        return True
-    return any(_packed(v) or _filters(v, target) for values in parts.values() for v in values)
+    return any(_apart(values[0]) or any(_liked(v, target) for v in values) for values in parts.values())
 
 
 def _apart(value: Value) -> bool:
@@ -115,18 +113,13 @@ def _apart(value: Value) -> bool:
     return strides is not None and value.shape[-1:] not in ((), (1,)) and strides[-1] != 1
 
 
-def _packed(value: Value) -> bool:
-    """Something that reads a value has a kernel that takes it in an encoding."""
-    users = [user for user in value.users if isinstance(user, Operator)]
-    fields = [(user, field) for user in users for field in fields_of(user, value)]
-    kernels = [(user, k, k.takes[field]) for user, field in fields for k in user.kernels if field in k.takes]
+def _liked(value: Value, target: Target) -> bool:
+    """Something reads a value as filters, which become a matrix, or has a kernel that takes it in an encoding."""
+    users = [(user, fields_of(user, value)) for user in value.users if isinstance(user, Operator)]
+    if any(fields == ("w",) and user.flattens(target) for user, fields in users):
+        return True
+    kernels = [(user, k, k.takes[f]) for user, fields in users for f in fields for k in user.kernels if f in k.takes]
     return any(may_have(value.tensor, layout) and kernel.fits(user) for user, kernel, layout in kernels)
-
-
-def _filters(value: Value, target: Target) -> bool:
-    """Something reads a value as filters, which become a matrix where they are a constant."""
-    users = [user for user in value.users if isinstance(user, Operator) and fields_of(user, value) == ("w",)]
-    return any(user.flattens(target) for user in users)
 
 
 def _replace(module: Module, constant: Constant, parts: Parts, gone: Mapping[Op, list[Op]]) -> list[Constant]:

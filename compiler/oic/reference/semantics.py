@@ -11,7 +11,7 @@ from oic.diagnostics import StepError
 from oic.dtypes import Array
 from oic.ir import control, index, state
 from oic.ir.core import Op, Value
-from oic.operators.evaluate import compute, shape_of, stepped
+from oic.operators.evaluate import compute, part_of, shape_of, stepped
 from oic.operators.part import Insert, PartEntry
 from oic.operators.refusal import refusal
 from oic.reference.interpret import SEMANTICS, Machine
@@ -166,10 +166,7 @@ def _state_entry(m: Machine, op: Any) -> None:
 
 def _part_entry(m: Machine, op: Any) -> None:
     assert m.places is not None, "entries are memory, which only PLANNED has"
-    rest = tuple(m.size(n) for n in op.x.shape[len(op.offsets) :])
-    lengths = tuple(1 if n is None else m.size(n) for n in op.lengths)
-    start = (*m.integers(op.offsets), *(0 for _ in rest))
-    m.places.enter_part(op, tuple(slice(at, at + n) for at, n in zip(start, (*lengths, *rest), strict=True)))
+    m.places.enter_part(op, part_of(m.integers(op.offsets), op.lengths, m.sizes))
 
 
 def _computed_unless(there: str) -> Callable[[Machine, Any], None]:
