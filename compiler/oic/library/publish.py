@@ -2,8 +2,7 @@
 
     .out.oic-k3v9x1qz/      a stage, private to one build: beside the folder, or in it (`.oic-…`)
         new/                where files are made and compiled
-        switch.json         what is being switched, from before its first effect until after its last;
-                            `back.json` where it is being taken back
+        switch.json         what is being switched, from before its first effect until after its last
         old/                what is replaced, as long as files are switched one by one
 
 A folder that is not there is the stage's `new`, renamed.  One that is there keeps its identity (a
@@ -13,7 +12,8 @@ there, and it takes its name back.  At every moment the name leads to old files 
 
 Where that cannot be (folders of others inside, a mount point, a system without the call), files are
 renamed one by one.  A process that ends in the middle leaves `switch.json`, by which the next
-build into the folder completes the switch; until then, fingerprints tell old and new apart.
+build into the folder takes the switch back, or where it was one step, completes it; until then,
+fingerprints tell old and new apart.
 
 A stage is locked while its process lives, and one that is not locked is left over.  Loss of power
 is another matter: nothing is forced to the disk.
@@ -42,7 +42,7 @@ except ImportError:  # Windows: no locks, so what a killed build leaves is not t
 
 HEADERS = "oic"  # the one folder among the files of a build
 MOST_LINKS = 1000  # files of others that a folder may have to be switched in one step
-NOTES = ("switch.json", "back.json")  # a switch that goes on, one that is taken back
+NOTE = "switch.json"
 NAME = re.compile(rf"({HEADERS}/)?[A-Za-z0-9_][A-Za-z0-9_.]*")  # of a file of a build
 
 
@@ -99,7 +99,7 @@ class Stage:
                 if exchange(self.new, self.target):
                     _settle(self.root, self.target, switch)
                     return
-                (self.root / "switch.json").unlink()
+                (self.root / NOTE).unlink()
             _switch_files(self.root, self.target, tuple(names), tuple(stale))
 
 
@@ -196,40 +196,37 @@ def _recover(target: Path) -> None:
 
 
 def _complete(root: Path, target: Path, switch: Switch) -> None:
-    """Go on with a switch where its process ended."""
+    """Go on with a switch where its process ended, or take it back."""
     new, first = root / "new", switch.names[0]
-    if (root / "back.json").exists():
+    if not switch.folder:
         _put_back(root, target, switch)
-    elif not switch.folder:
-        with suppress(OSError):  # with all as it was
-            _rename_files(root, target, switch)
     elif new.stat().st_ino == switch.folder:
         _settle(root, target, switch)
     elif (target / first).exists() and (target / first).samefile(new / first):
         _hand_over(root, target, switch)
     else:  # nothing was done yet
-        (root / "switch.json").unlink()
+        (root / NOTE).unlink()
 
 
 def _discard(root: Path) -> None:
-    """Remove a stage, but not one in the middle of a switch: the next build completes that."""
-    if not any((root / name).exists() for name in NOTES):
+    """Remove a stage, but not one in the middle of a switch: the next build ends that."""
+    if not (root / NOTE).exists():
         shutil.rmtree(root, ignore_errors=True)
 
 
 def _note(root: Path, switch: Switch) -> None:
     (root / "switch.tmp").write_text(json.dumps(asdict(switch)), encoding="utf-8")
-    (root / "switch.tmp").replace(root / "switch.json")
+    (root / "switch.tmp").replace(root / NOTE)
 
 
 def _noted(root: Path) -> Switch | None:
     """The switch that a stage is in the middle of."""
-    for note in NOTES:
-        with suppress(FileNotFoundError):
-            found = json.loads((root / note).read_text(encoding="utf-8"))
-            lists = {k: tuple(n for n in found[k] if NAME.fullmatch(n)) for k in ("names", "stale", "kept")}
-            return Switch(**lists, folder=found["folder"])
-    return None
+    try:
+        found = json.loads((root / NOTE).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    lists = {k: tuple(n for n in found[k] if NAME.fullmatch(n)) for k in ("names", "stale", "kept")}
+    return Switch(**lists, folder=found["folder"])
 
 
 # ---------------------------------------------------------------- all files in one step
@@ -289,7 +286,7 @@ def _hand_over(root: Path, target: Path, switch: Switch) -> None:
         for name, entry in _entries(root / "new"):
             if name not in own:
                 _move(Path(entry.path), target / name)
-        (root / "switch.json").unlink()
+        (root / NOTE).unlink()
 
 
 def _move(there: Path, here: Path) -> None:
@@ -312,7 +309,16 @@ def _switch_files(root: Path, target: Path, names: tuple[str, ...], stale: tuple
         _keep(target / name, root / "old" / name)
     switch = Switch(names, stale, kept)
     _note(root, switch)
-    _rename_files(root, target, switch)
+    try:
+        for name in names:
+            (target / name).parent.mkdir(exist_ok=True)
+            (root / "new" / name).replace(target / name)
+        for name in stale:
+            (target / name).unlink(missing_ok=True)
+        (root / NOTE).unlink()
+    except OSError:
+        _put_back(root, target, switch)
+        raise
 
 
 def _keep(file: Path, at: Path) -> None:
@@ -324,22 +330,6 @@ def _keep(file: Path, at: Path) -> None:
         shutil.copy2(file, at, follow_symlinks=False)
 
 
-def _rename_files(root: Path, target: Path, switch: Switch) -> None:
-    """Bring the new files that are not yet there, remove stale ones; raises OSError with all as it was."""
-    try:
-        for name in switch.names:
-            if (root / "new" / name).exists():
-                (target / name).parent.mkdir(exist_ok=True)
-                (root / "new" / name).replace(target / name)
-        for name in switch.stale:
-            (target / name).unlink(missing_ok=True)
-        (root / "switch.json").unlink()
-    except OSError:
-        (root / "switch.json").replace(root / "back.json")
-        _put_back(root, target, switch)
-        raise
-
-
 def _put_back(root: Path, target: Path, switch: Switch) -> None:
     """Bring the old files back that are not yet there, remove those that are new."""
     for name in switch.kept:
@@ -348,7 +338,7 @@ def _put_back(root: Path, target: Path, switch: Switch) -> None:
     for name in switch.names:
         if name not in switch.kept and not (root / "new" / name).exists():
             (target / name).unlink(missing_ok=True)
-    (root / "back.json").unlink()
+    (root / NOTE).unlink()
 
 
 def _require_places(target: Path, names: Sequence[str]) -> None:
