@@ -35,29 +35,7 @@ def memory_json(unit: Unit, found: MemoryMap, figures: Figures | None, files: Se
         "state": [_variable(unit, field) for field in unit.fields.values()],
         "weights": [_constant(unit, op) for op in unit.module.constants()],
     }  # fmt: skip
-    return _text(content) + "\n"
-
-
-def _text(part: Any, indent: str = "") -> str:
-    """JSON with a line for every entry of a list and for every part that has no lists.
-
-    Line by line by the encoder in C: `json.dumps` with an indent takes ten times as long.
-    """
-    if not _lists(part):
-        return json.dumps(part, ensure_ascii=False)
-    inner = indent + " "
-    if isinstance(part, dict):
-        rows = [f"{json.dumps(key)}: {_text(value, inner)}" for key, value in part.items()]
-        return "{\n" + ",\n".join(inner + row for row in rows) + f"\n{indent}}}"
-    rows = [json.dumps(row, ensure_ascii=False) for row in part]
-    return "[\n" + ",\n".join(inner + row for row in rows) + f"\n{indent}]"
-
-
-def _lists(part: Any) -> bool:
-    """A list of objects, or what has one in it."""
-    if isinstance(part, dict):
-        return any(_lists(value) for value in part.values())
-    return isinstance(part, list) and any(isinstance(row, (dict, tuple)) for row in part)
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
 def _buffer(b: Buffer, found: MemoryMap) -> dict[str, Any]:
