@@ -142,24 +142,19 @@ def choose(load: Load, program: Program, name: str | None) -> Bound | None:
     raise fail("fit-bound", what, hint=did_you_mean(name, names))
 
 
-def largest(good: Callable[[int], bool], start: int = 1, guess: Callable[[int, int], int] | None = None) -> int:
+def largest(good: Callable[[int], bool], start: int = 1) -> int:
     """The largest number for which a property holds that ends somewhere; 0 if it never does.
 
     start   where to look first
-    guess   (a number for which it holds, one for which it does not) -> where it may end, between them
     """
     low, high = 0, min(max(1, start), LARGEST)
     while good(high):
         if high == LARGEST:
             return LARGEST
         low, high = high, min(high * 2, LARGEST)
-    turn = 0
     while high - low > 1:
         middle = (low + high) // 2
-        if guess is not None and low and turn % 3 < 2:  # every third halves, wherever guesses lead
-            middle = min(max(guess(low, high) + turn % 3, low + 1), high - 1)
         low, high = (middle, high) if good(middle) else (low, middle)
-        turn += 1
     return low
 
 
@@ -232,16 +227,7 @@ class FitSearch:
             found = self.planned(value, like)
             return self._too_small(value) if found is None else self.room.holds(found)
 
-        def guess(low: int, high: int) -> int:
-            """Where a straight line between two footprints meets the memory available."""
-            a, b = self.planned(low, like), self.planned(high, like)
-            if a is None or b is None:
-                return (low + high) // 2
-            both = ((a.ram, b.ram, self.room.ram), (a.flash, b.flash, self.room.flash))
-            rising = [(room - x, y - x) for x, y, room in both if room is not None and y > x]
-            return min((low + rest * (high - low) // rise for rest, rise in rising), default=(low + high) // 2)
-
-        return largest(good, start, guess)
+        return largest(good, start)
 
     def _too_small(self, value: int) -> bool:
         """The graph cannot have this value, less than one that it can have."""
