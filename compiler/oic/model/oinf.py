@@ -12,23 +12,42 @@ Little-endian; every section and payload starts at a multiple of 8, padded with 
     tensor   text name, u32 type, u32 rank, u32 flags (1 has data, 2 has quantisation),
              u64 dimensions[rank], u64 bytes, u64 offset; version 2: also those of the quantisation
 
+The payloads that are not tensors:
+
+    number   its bytes; a packed type has one byte        bool     one byte, 0 or 1
+    text     u32 bytes, UTF-8, padding to 8               bitset   u32 bits, u32 bytes, the bytes
+    array    u32 element type, u32 rank, u64 dimensions[rank], elements, padding to 8
+    quantisation
+             u32 scheme (1 symmetric, 2 asymmetric), u32 scales (1 one, 2 one for each position of
+             an axis), u32 zero points (0 none, 1 one, 2 by axis), u32 0, u64 axis, u64 scales,
+             u64 axis, u64 zero points, f32 scales[], i32 zero points[], padding to 8
+
 Source: OpenInfer, "OINF Format" (docs), and the public tools' output for version 2.
 """
 
+import math
+import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from oic.dtypes import DType
-from oic.model.budget import LIST, TENSOR, text_bytes
+import numpy as np
+
+from oic.dtypes import ALL, DType, f32, unpack
+from oic.model.budget import LIST, TENSOR, VALUE, text_bytes
 from oic.model.file import ModelFile, check_no_overlap
-from oic.model.oinf_values import NAME, TENSOR_TAGS, padded, read_quant, read_value
-from oic.model.tensors import Contents, Mapped, Metadata, TensorInfo, TensorSource
+from oic.model.tensors import Contents, Mapped, Metadata, Quant, TensorInfo, TensorSource, stored
 
 HEADER = struct.Struct("<5s6I5Q3x")
+QUANT = "<IIIIQQQQ"
 TABLES = ("sizevars", "metadata", "tensors")
 _T = TypeVar("_T")
+NAME = re.compile(r"[A-Za-z0-9._-]+")
+BITSET, TEXT, ARRAY = 13, 14, 15
+_NAMES = "i8 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64 bool bitset - - bf16 f8 i4 i2 i1 u4 u2 u1 t2 t1"
+TENSOR_TAGS: dict[int, DType] = {tag: ALL[name] for tag, name in enumerate(_NAMES.split(), 1) if name != "-"}
+TAGS = {dtype.name: tag for tag, dtype in TENSOR_TAGS.items()}
 
 
 def read(file: ModelFile) -> Contents:
@@ -120,18 +139,17 @@ class _OinfReader:
         what = f"metadata '{name}'"
         place, tag, flags = self.at, self._unsigned(4, what), self._unsigned(4, what)
         self.file.require(flags == 0, f"flags of {what}", place + 4, f"{flags}, not 0")
-        offset, nbytes = self._payload(what)
-        return read_value(self.file, what, tag, place, offset, nbytes)
+        return self._payload(what).value(tag, place)
 
-    def _payload(self, what: str) -> tuple[int, int]:
-        """The (offset, bytes) of a payload, which has to lie in the data section."""
+    def _payload(self, what: str) -> "_Payload":
+        """What is to be read of a payload, which has to lie in the data section."""
         field, place = f"offset of {what}", self.at + 8
         nbytes, offset = self._unsigned(8, what), self._unsigned(8, what)
         self.file.require(offset % 8 == 0, field, place, f"{offset} is not a multiple of 8")
         self.file.require(offset >= self.offsets[-1], field, place, f"{offset} lies before the data section")
         self.file.need(offset, nbytes, what)
         self.payloads.append((offset, nbytes, what))
-        return offset, nbytes
+        return _Payload(self.file, what, offset, nbytes)
 
     def _absent(self, what: str) -> None:
         place, empty = self.at, self._unsigned(16, what) == 0
@@ -144,14 +162,15 @@ class _OinfReader:
         count = self.file.count(shape, dtype.bits, f"dimensions of {what}", place + 12)
         offset, nbytes = None, 0
         if flags & 1:
-            offset, nbytes = self._payload(what)
+            payload = self._payload(what)
+            offset, nbytes = payload.offset, payload.nbytes
             fact = f"{nbytes}, but {dtype}{list(shape)} has {dtype.nbytes(count)}"
             self.file.require(nbytes == dtype.nbytes(count), f"bytes of {what}", self.at - 16, fact)
         else:
             self._absent(f"data of {what}")
         record, quant = f"quantisation of {what}", None
         if flags & 2:
-            quant = read_quant(self.file, record, *self._payload(record), shape)
+            quant = self._payload(record).quant(shape)
         elif self.version == 2:
             self._absent(record)
         info = TensorInfo(name, dtype, shape, offset is not None, nbytes, self.file.name, offset, quant)
@@ -167,3 +186,106 @@ class _OinfReader:
         fact = f"{flags:#x} has bits that version {self.version} does not know"
         self.file.require(flags <= (1 if self.version == 1 else 3), f"flags of {what}", place + 8, fact)
         return TENSOR_TAGS[tag], flags, tuple(self._unsigned(8, f"dimensions of {what}") for _ in range(rank))
+
+
+@dataclass(frozen=True)
+class _Payload:
+    """What lies in `nbytes` at `offset`; `what` messages call it."""
+
+    file: ModelFile
+    what: str
+    offset: int
+    nbytes: int
+
+    def _require(self, holds: bool, at: int, fact: str) -> None:
+        """Refuse what is `at` so many bytes from the start."""
+        self.file.require(holds, self.what, self.offset + at, fact)
+
+    def _expect(self, needed: int) -> None:
+        self._require(self.nbytes == needed, 0, f"{self.nbytes} bytes, but its value has {needed}")
+
+    def _fields(self, form: str) -> tuple[int, ...]:
+        """The integers that it begins with."""
+        least = struct.calcsize(form)
+        self._require(self.nbytes >= least, 0, f"{self.nbytes} bytes, but it has at least {least}")
+        return struct.unpack(form, self.file.read(self.offset, least, self.what))
+
+    def _elements(self, dtype: DType, shape: tuple[int, ...], at: int) -> Any:
+        """Stored elements as plain Python values, nested lists by the shape."""
+        count = math.prod(shape)
+        raw = stored(self.file, self.what, self.offset + at, dtype, count)
+        return unpack(raw, dtype, count).astype(dtype.wide).reshape(shape).tolist()
+
+    def value(self, tag: int, tag_at: int) -> Metadata:
+        """The metadata value; bitsets are lists of bool, arrays lists."""
+        readers: dict[int, Callable[[], Metadata]] = {TEXT: self._text, BITSET: self._bits, ARRAY: self._array}
+        if tag in readers:
+            return readers[tag]()
+        if tag not in TENSOR_TAGS:
+            raise self.file.bad("model-dtype", f"type of {self.what}", tag_at, f"{tag} is no metadata type")
+        self._expect(TENSOR_TAGS[tag].nbytes(1))
+        value: Metadata = self._elements(TENSOR_TAGS[tag], (), 0)
+        return value
+
+    def _text(self) -> str:
+        [length] = self._fields("<I")
+        self._expect(padded(4 + length))
+        text = self.file.text(self.offset + 4, length, self.what)
+        self.file.charge(LIST + text_bytes(text), self.what, self.offset)
+        return text
+
+    def _bits(self) -> list[Any]:
+        bits, count = self._fields("<II")
+        self._require(count == (bits + 7) // 8, 4, f"{count} bytes for {bits} bits")
+        self._expect(padded(8 + count))
+        self.file.charge(LIST + VALUE * bits, self.what, self.offset)
+        flags = np.unpackbits(self.file.view(self.offset + 8, count, self.what), bitorder="little")[:bits]
+        found: list[Any] = flags.astype(bool).tolist()
+        return found
+
+    def _array(self) -> Metadata:
+        tag, rank = self._fields("<II")
+        if tag not in TENSOR_TAGS or tag == BITSET:
+            fact = f"{tag} is no number type"
+            raise self.file.bad("model-dtype", f"element type of {self.what}", self.offset, fact)
+        self.file.require(rank <= 32, f"rank of {self.what}", self.offset + 4, f"{rank} is over 32")
+        dtype, shape, dims = TENSOR_TAGS[tag], self._fields(f"<II{rank}Q")[2:], f"dimensions of {self.what}"
+        count = self.file.count(shape, dtype.bits, dims, self.offset + 8)
+        self.file.charge(_list_bytes(shape), dims, self.offset + 8)
+        self._expect(padded(8 + 8 * rank + dtype.nbytes(count)))
+        value: Metadata = self._elements(dtype, shape, 8 + 8 * rank)
+        return value
+
+    def quant(self, shape: tuple[int, ...]) -> Quant:
+        """The quantisation record of a tensor of this shape."""
+        scheme, mode, zero_mode, reserved, axis, scales, zero_axis, zeros = self._fields(QUANT)
+        require, size = self._require, struct.calcsize(QUANT)
+        require(scheme in (1, 2), 0, f"scheme {scheme} is neither 1 nor 2")
+        require(mode in (1, 2), 4, f"scale mode {mode} is neither 1 nor 2")
+        require(zero_mode in (0, mode), 8, f"zero point mode {zero_mode} with scale mode {mode}")
+        require(scheme == 2 or zero_mode == 0, 8, "a symmetric scheme has no zero points")
+        require(reserved == 0, 12, f"the reserved field is {reserved}, not 0")
+        require(mode == 1 or axis < len(shape), 16, f"axis {axis} of {len(shape)} dimensions")
+        length = shape[axis] if mode == 2 else 1
+        require(scales == length, 24, f"{scales} scales, but {length} are needed")
+        require(zero_mode == 0 or zero_axis == (axis if mode == 2 else 0), 32, f"axis {zero_axis}")
+        require(zeros == (length if zero_mode else 0), 40, f"{zeros} zero points")
+        self._expect(padded(size + 4 * (scales + zeros)))
+        self.file.charge(VALUE * (scales + zeros), self.what, self.offset)
+        kinds = ((f32, size, scales), (ALL["i32"], size + 4 * scales, zeros))
+        factors, points = (
+            unpack(self.file.view(self.offset + at, 4 * count, self.what), dtype, count) for dtype, at, count in kinds
+        )
+        require(bool(np.isfinite(factors).all()), size, "a scale is not finite")
+        return Quant(scheme == 1, axis if mode == 2 else None, tuple(factors.tolist()), tuple(points.tolist()))
+
+
+def padded(count: int) -> int:
+    """`count` bytes rounded up to a multiple of 8."""
+    return (count + 7) // 8 * 8
+
+
+def _list_bytes(shape: tuple[int, ...]) -> int:
+    """Bytes of memory for nested lists of a shape, and for making them of an array."""
+    lists = sum(math.prod(shape[:axis]) for axis in range(len(shape)))
+    return LIST * lists + (VALUE + 16) * math.prod(shape)

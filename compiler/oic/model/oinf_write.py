@@ -5,13 +5,15 @@ import struct
 import tempfile
 from itertools import accumulate
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+import numpy as np
 
 from oic.diagnostics import fail
+from oic.dtypes import ALL, DType, bool_, f32, f64, pack
 from oic.model.model import Model
-from oic.model.oinf import HEADER
-from oic.model.oinf_values import NAME, TAGS, padded, quant_bytes, value_bytes, whole, written_text
-from oic.model.tensors import TensorInfo
+from oic.model.oinf import ARRAY, HEADER, NAME, QUANT, TAGS, TEXT, padded
+from oic.model.tensors import Metadata, Quant, TensorInfo
 
 
 def write_oinf(path: str | Path, model: Model, version: int = 2) -> None:
@@ -39,7 +41,7 @@ def write_oinf(path: str | Path, model: Model, version: int = 2) -> None:
 
 
 def _write(stream: BinaryIO, model: Model, version: int) -> None:
-    values = {key: value_bytes(key, value) for key, value in sorted(model.metadata.items())}
+    values = {key: _value_bytes(key, value) for key, value in sorted(model.metadata.items())}
     # The sizes of the tables do not depend on the offsets in them: they are made for data at 0 first.
     starts = [*accumulate(map(len, _Layout(model, values, version, 0).tables), initial=HEADER.size)]
     layout = _Layout(model, values, version, starts[-1])
@@ -70,7 +72,7 @@ class _Layout:
             _name(key) + struct.pack("<II", kind, 0) + self._place(len(raw), raw) for key, (kind, raw) in values.items()
         ]
         tensors = [self._tensor(model.info(name), version) for name in sorted(model.names())]
-        self.tables = [whole(b"".join(entries)) for entries in (sizevars, metadata, tensors)]
+        self.tables = [_whole(b"".join(entries)) for entries in (sizevars, metadata, tensors)]
 
     def _place(self, nbytes: int, content: bytes | str) -> bytes:
         """What a table says of a payload, which comes after those before it."""
@@ -89,7 +91,7 @@ class _Layout:
         entry = _name(info.name) + struct.pack(f"<III{rank}Q", TAGS[info.dtype.name], rank, flags, *info.shape)
         entry += self._place(info.dtype.nbytes(info.count), info.name) if info.has_data else bytes(16)
         if info.quant is not None:
-            content = quant_bytes(f"tensor '{info.name}'", info.quant, info.shape)
+            content = _quant_bytes(f"tensor '{info.name}'", info.quant, info.shape)
             return entry + self._place(len(content), content)
         return entry + bytes(16 if version == 2 else 0)
 
@@ -97,4 +99,67 @@ class _Layout:
 def _name(name: str) -> bytes:
     if not NAME.fullmatch(name):
         raise fail("model-name", f"the name {name!r} cannot be written in .oinf", hint="use A-Z a-z 0-9 . _ -")
-    return written_text(name)
+    return _written(name)
+
+
+def _quant_bytes(what: str, quant: Quant, shape: tuple[int, ...]) -> bytes:
+    """The record of a quantisation; an `OicError` `model-value` if it is inconsistent."""
+    length = 1 if quant.axis is None else (*shape, -1)[min(quant.axis, len(shape))]
+    zeros = len(quant.zero_points)
+    if len(quant.scales) != length or zeros not in (0, length) or (zeros and quant.symmetric):
+        raise fail("model-value", f"the quantisation of {what} does not suit its shape {shape}")
+    mode, axis = (1, 0) if quant.axis is None else (2, quant.axis)
+    zero_mode, zero_axis = (mode, axis) if zeros else (0, 0)
+    head = struct.pack(QUANT, 1 if quant.symmetric else 2, mode, zero_mode, 0, axis, length, zero_axis, zeros)
+    return _whole(head + np.array(quant.scales, "<f4").tobytes() + np.array(quant.zero_points, "<i4").tobytes())
+
+
+def _whole(raw: bytes) -> bytes:
+    """The bytes and their padding."""
+    return raw + bytes(-len(raw) % 8)
+
+
+def _written(text: str) -> bytes:
+    """A text with its length before it and its padding."""
+    raw = text.encode()
+    return _whole(struct.pack("<I", len(raw)) + raw)
+
+
+def _value_bytes(key: str, value: Metadata) -> tuple[int, bytes]:
+    """The (type, payload) of a metadata value, in the smallest type that holds it exactly."""
+    if isinstance(value, str):
+        return TEXT, _written(value)
+    array = _exact(value)
+    dtype = _fitting(array)
+    if dtype is None:
+        raise fail("model-value", f"metadata '{key}': .oinf holds no such value: {value!r:.60}")
+    content = pack(array.astype(dtype.np), dtype).tobytes()
+    if not isinstance(value, list):
+        return TAGS[dtype.name], content
+    return ARRAY, _whole(struct.pack(f"<II{array.ndim}Q", TAGS[dtype.name], array.ndim, *array.shape) + content)
+
+
+def _exact(value: Metadata) -> np.ndarray[Any, Any]:
+    """The value as an array; of objects if NumPy's choice of dtype does not hold it exactly."""
+    try:
+        array = np.array(value)
+        objects = np.array(value, dtype=object)
+    except ValueError:  # ragged
+        return np.array(None)
+    same = (a == b or b != b for a, b in zip(array.ravel().tolist(), objects.ravel(), strict=True))
+    return array if all(same) else objects
+
+
+def _fitting(array: np.ndarray[Any, Any]) -> DType | None:
+    """The smallest element type that holds every value exactly, or None."""
+    if array.dtype.kind == "b":
+        return bool_
+    if array.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            exact = np.array_equal(array, array.astype("f4").astype("f8"), equal_nan=True)
+        return f32 if exact else f64
+    if array.dtype.kind in "iu":
+        low, high = (int(array.min()), int(array.max())) if array.size else (0, 0)
+        kinds = [ALL[f"{'u' if low >= 0 else 'i'}{bits}"] for bits in (8, 16, 32, 64)]
+        return next(kind for kind in kinds if kind.low <= low and high <= kind.high)
+    return None
