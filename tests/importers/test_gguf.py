@@ -471,7 +471,7 @@ def test_large_blocks_are_widened_in_parts(kind: str, tmp_path: Path, monkeypatc
 
 
 def test_blocks_of_eight_bits_are_a_scale_times_integers(tmp_path: Path) -> None:
-    from oic.model.widen import widened
+    from oic.model.gguf import widened
 
     block = np.float16(0.375).tobytes() + np.arange(-16, 16, dtype=np.int8).tobytes()
     writer = gguf.GGUFWriter(tmp_path / "m.gguf", "llama")

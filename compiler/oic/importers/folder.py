@@ -22,10 +22,10 @@ from oic.importers.checkpoint import Checkpoint, members
 from oic.importers.families import family_of
 from oic.importers.family import PREFILL, FamilyGraph, Request
 from oic.importers.source import open_checkpoint
+from oic.model.gguf import TYPES, block_kind, widened_source, write_widened
 from oic.model.hf import CONFIG
 from oic.model.model import REFERENCE
 from oic.model.tensors import TensorInfo
-from oic.model.widen import TYPES, block_kind, widened_source, write_widened
 
 GRAPH, MODEL, EXTRA, WIDENED = "graph.oi", "model.json", "extra.npz", "widened.safetensors"
 

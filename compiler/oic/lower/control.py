@@ -23,8 +23,7 @@ from oic.ir.core import Block, Value
 from oic.ir.state import Splat
 from oic.lower.builder import POISON, RETURNED, Builder, EnvKey
 from oic.lower.cache import lower_read, lower_reset, lower_step, lower_write
-from oic.lower.join import Side, join
-from oic.lower.loop import lower_dead, lower_iteration, lower_loop
+from oic.lower.loop import Side, join, lower_dead, lower_iteration, lower_loop
 from oic.lower.operators import lower_op, lower_transfer
 from oic.syntax import tree as s
 

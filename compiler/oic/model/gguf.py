@@ -6,24 +6,32 @@
     tensor  text, u32 rank, u64 dimensions[rank] (the fastest first), u32 type, u64 offset
     data    from the next multiple of `general.alignment` (32); offsets count from there
 
-Tensors in blocks of Q8_0 and Q4_0 are f32; others in blocks are listed, and reading one is refused.  Hyperparameters
+Tensors in blocks of Q8_0 and Q4_0 are f32; others in blocks are listed, and reading one is refused; an import writes
+them as f32, part by part.  The values of a block are computed by the package `gguf` (an extra), in f32, and nothing is
+rounded further.  Hyperparameters
 that are positive integers are sizevars under their name without the architecture: `llama.block_count` gives
 `block_count`.  Source: the GGUF specification in the documents of ggml-org/ggml.
 """
 
-from collections.abc import Callable, Container
+import json
+import struct
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oic import dtypes
-from oic.dtypes import DType
+from oic.diagnostics import fail
+from oic.dtypes import DType, f32
+from oic.model import tensors
 from oic.model.blocks import BITS, Blocks
 from oic.model.budget import LIST, TENSOR, TEXT, VALUE, text_bytes
 from oic.model.file import ModelFile, check_no_overlap
 from oic.model.jsontext import sizes_among
-from oic.model.tensors import Contents, Metadata, TensorSource, in_file, opaque, ranges_of
 
 _VALUES = {
     0: "<u1", 1: "<i1", 2: "<u2", 3: "<i2", 4: "<u4", 5: "<i4", 6: "<f4", 7: "?", 10: "<u8", 11: "<i8", 12: "<f8",
@@ -32,7 +40,7 @@ _BOOL, _TEXT, _ARRAY = 7, 8, 9
 _MAX_DEPTH = 8  # of arrays in arrays
 
 _PLAIN: dict[int, DType] = {
-    0: dtypes.f32, 1: dtypes.f16, 28: dtypes.f64, 30: dtypes.bf16,
+    0: f32, 1: dtypes.f16, 28: dtypes.f64, 30: dtypes.bf16,
     24: dtypes.i8, 25: dtypes.i16, 26: dtypes.i32, 27: dtypes.i64,
 }  # fmt: skip
 # Block-quantised types: name, elements a block, bytes a block.
@@ -48,25 +56,25 @@ BLOCKS = {
 }  # fmt: skip
 
 
-def read(file: ModelFile) -> Contents:
+def read(file: ModelFile) -> tensors.Contents:
     """The contents of a GGUF file; the whole file but the elements is checked here."""
     _check_version(file)
     reader = _GgufReader(file, 24)
-    metadata: dict[str, Metadata] = {}
+    metadata: dict[str, tensors.Metadata] = {}
     for _ in range(file.unsigned(16, 8, "number of keys")):
         key = reader.name("key", metadata)
         metadata[key] = reader.value(reader.unsigned(4, f"type of {key!r}"), f"value of {key!r}")
-    found: dict[str, Callable[[int, int], TensorSource]] = {}
+    found: dict[str, Callable[[int, int], tensors.TensorSource]] = {}
     for _ in range(file.unsigned(8, 8, "number of tensors")):
         name = reader.name("tensor name", found)
         found[name] = reader.tensor(name)
     alignment = _alignment(file, metadata)
     data = -(-reader.at // alignment) * alignment
     entries = {name: placed(data, alignment) for name, placed in found.items()}
-    check_no_overlap(file, ranges_of(entries))
+    check_no_overlap(file, tensors.ranges_of(entries))
     prefix = f"{metadata.get('general.architecture', '')}."
     own = {k[len(prefix) :]: v for k, v in metadata.items() if k.startswith(prefix)}
-    return Contents(entries, sizes_among(own), metadata)
+    return tensors.Contents(entries, sizes_among(own), metadata)
 
 
 def _check_version(file: ModelFile) -> None:
@@ -78,7 +86,7 @@ def _check_version(file: ModelFile) -> None:
         raise file.bad("model-format", "version", 4, f"{version}, but 2 and 3 are known{order}")
 
 
-def _alignment(file: ModelFile, metadata: dict[str, Metadata]) -> int:
+def _alignment(file: ModelFile, metadata: dict[str, tensors.Metadata]) -> int:
     value = metadata.get("general.alignment", 32)
     if type(value) is not int or not 0 < value <= 1 << 32 or value & (value - 1):
         raise file.bad("model-field", "'general.alignment'", None, f"{value!r} is no power of two")
@@ -138,7 +146,7 @@ class _GgufReader:
         found: list[Any] = raw.view(form).tolist()
         return found
 
-    def tensor(self, name: str) -> Callable[[int, int], TensorSource]:
+    def tensor(self, name: str) -> Callable[[int, int], tensors.TensorSource]:
         """A tensor, once it is known where the data begins, and what its alignment is."""
         file, what, place = self.file, f"tensor {name!r}", self.at
         file.charge(TENSOR, "tensors", place)
@@ -148,7 +156,7 @@ class _GgufReader:
         shape = tuple(self.unsigned(8, dims) for _ in range(rank))[::-1]
         where, tag, offset = self.at, self.unsigned(4, f"type of {what}"), self.unsigned(8, f"offset of {what}")
 
-        def placed(data: int, alignment: int) -> TensorSource:
+        def placed(data: int, alignment: int) -> tensors.TensorSource:
             if tag not in _PLAIN and tag not in BLOCKS:
                 raise file.bad("model-dtype", f"type of {what}", where, f"unknown type {tag}")
             fact = f"{offset} is not a multiple of the alignment {alignment}"
@@ -160,7 +168,7 @@ class _GgufReader:
             start, total = data + offset, count // block * nbytes
             file.need(start, total, f"data of {what}")
             reason = f"the stored type {dtype} is block-quantised, which is not read" if tag in BLOCKS else ""
-            found = in_file(file, name, dtype, shape, start, total, reason)
+            found = tensors.in_file(file, name, dtype, shape, start, total, reason)
             return replace(found, origin=Blocks(file, start, shape, dtype.name)) if dtype.name in BITS else found
 
         return placed
@@ -171,4 +179,62 @@ def _stored(tag: int) -> tuple[DType, int, int]:
     if tag in _PLAIN:
         return _PLAIN[tag], 1, _PLAIN[tag].bits // 8
     name, block, nbytes = BLOCKS[tag]
-    return replace(dtypes.f32, name=name) if name in BITS else opaque(name), block, nbytes
+    return replace(f32, name=name) if name in BITS else tensors.opaque(name), block, nbytes
+
+
+# ---------------------------------------------------------------- blocks as f32
+
+TYPES = {name: (elements, nbytes) for name, elements, nbytes in BLOCKS.values()}
+
+
+def widened(info: tensors.TensorInfo) -> Iterator[NDArray[np.float32]]:
+    """The elements of a block-quantised tensor in order, flat, a part at a time; raises as `block_kind` does."""
+    kind, dequantize = block_kind(info)
+    file, block = ModelFile.open(info.file), TYPES[info.dtype.name][1]
+    each = tensors.PART // block * block
+    for at in range(0, info.nbytes, each):
+        raw = file.view((info.offset or 0) + at, min(each, info.nbytes - at), f"data of tensor {info.name!r}")
+        with np.errstate(all="ignore"):  # a scale may be anything
+            found = dequantize(raw.reshape(1, -1), kind)
+        yield np.ascontiguousarray(found, np.float32).reshape(-1)
+
+
+def widened_source(info: tensors.TensorInfo) -> tensors.TensorSource:
+    """A block-quantised tensor as one of f32, which is computed when it is read."""
+    wide = replace(info, dtype=f32, nbytes=f32.nbytes(info.count))
+    return tensors.TensorSource(wide, tensors.Computed(lambda: np.concatenate(list(widened(info))).reshape(info.shape)))
+
+
+def write_widened(path: Path, infos: Sequence[tensors.TensorInfo]) -> int:
+    """Write block-quantised tensors as a safetensors file of f32; its bytes.  A part is in memory at a time."""
+    header, end = {}, 0
+    for info in infos:
+        start, end = end, end + 4 * info.count
+        header[info.name] = {"dtype": "F32", "shape": list(info.shape), "data_offsets": [start, end]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as stream:
+        stream.write(struct.pack("<Q", len(text)) + text)
+        for info in infos:
+            for part in widened(info):
+                stream.write(part.astype("<f4", copy=False).data)
+        return stream.tell()
+
+
+def block_kind(info: tensors.TensorInfo) -> tuple[Any, Any]:
+    """What the package calls the type of a tensor, and its function that widens blocks.
+
+    Raises `OicError` `model-dtype` where the package is not there or does not know the type.
+    """
+    try:
+        package = import_module("gguf")
+    except ImportError:
+        text = f"{info.file}: tensor '{info.name}' is {info.dtype}, which the Python package 'gguf' widens"
+        raise fail("model-dtype", text, hint="pip install oic[gguf]") from None
+    try:
+        kind = package.GGMLQuantizationType[info.dtype.name]
+        package.dequantize(np.zeros((1, TYPES[info.dtype.name][1]), np.uint8), kind)
+    except (KeyError, NotImplementedError):
+        text = f"{info.file}: tensor '{info.name}': the package 'gguf' does not widen {info.dtype}"
+        raise fail("model-dtype", text, hint="a newer 'gguf', or a file of another type") from None
+    return kind, package.dequantize
