@@ -12,7 +12,7 @@ from oic.check.flow import check_flow, flow_of
 from oic.check.report import DiagnosticCollector
 from oic.check.resolve import Resolver
 from oic.check.resolved import BlockInstance, Resolved, effects
-from oic.check.symbols import Size, SymbolTable, Variable, symbols_of, variable_of
+from oic.check.symbols import Size, SymbolTable, Variable, symbols_of
 from oic.diagnostics import Diagnostic, Note, did_you_mean
 from oic.syntax import tree as s
 
@@ -26,7 +26,7 @@ def check(graph: s.Graph, known_sizes: Collection[str] = ()) -> Resolved:
     report = DiagnosticCollector()
     _check_unique(graph, symbols, report)
     for declaration in graph.declarations:
-        check_declaration(variable_of(declaration), symbols, report)
+        check_declaration(Variable.of(declaration), symbols, report)
     for size in graph.sizes:
         check_modulo(size.value, report)
     for block in graph.blocks:

@@ -18,17 +18,7 @@ from oic.check.flow import Flow, check_branch, check_dead, is_entry
 from oic.check.operator_names import takes_string, unknown_operator
 from oic.check.report import DiagnosticCollector
 from oic.check.resolved import BlockInstance, Resolved, Uses
-from oic.check.symbols import (
-    LOCAL,
-    CacheAccess,
-    Count,
-    LoopIndex,
-    Size,
-    SymbolTable,
-    Variable,
-    in_order,
-    variable_of,
-)
+from oic.check.symbols import LOCAL, CacheAccess, Count, LoopIndex, Size, SymbolTable, Variable
 from oic.diagnostics import MOST_RENDERED, Note, Span, did_you_mean
 from oic.operators import catalog
 from oic.operators.base import Operator
@@ -114,7 +104,7 @@ class Resolver:
         """
         found: dict[str, frozenset[str]] = {}
         depths: dict[str, int] = {}
-        for name in in_order(self.flow.branches):
+        for name in self.flow.inner_first():
             targets, passed = self.flow.branches[name], self.symbols.passed
             depths[name] = 1 + max((depths[target] for target in targets), default=0)
             if depths[name] <= resolved.DEEPEST_RUN:
@@ -176,7 +166,7 @@ class Resolver:
 
     def _declare(self, made: s.Declaration) -> Variable:
         """A temporary: its name is no variable's or block's, and unique in its block."""
-        found = variable_of(made)
+        found = Variable.of(made)
         check_declaration(found, self.symbols, self.report)
         key = (self.instance.block.name, made.name)
         variable, block = self.symbols.variables.get(made.name), self.symbols.blocks.get(made.name)

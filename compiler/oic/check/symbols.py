@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from oic import dtypes
 from oic.check.literals import number
@@ -49,6 +49,12 @@ class Variable:
     members: dict[tuple[int, ...], str] = field(default_factory=dict)
     counts: tuple[int, ...] = ()
     accesses: "list[CacheAccess]" = field(default_factory=list, repr=False)
+
+    @classmethod
+    def of(cls, declaration: s.Declaration) -> Self:
+        """The variable of a declaration, before anything else is known of it."""
+        dtype = dtypes.ALL.get(declaration.dtype)
+        return cls(declaration, dtype or dtypes.f32, dtype is None)
 
     @property
     def name(self) -> str:
@@ -152,12 +158,6 @@ class Variable:
         return Note(self.declaration.head_span, "declared here")
 
 
-def variable_of(declaration: s.Declaration) -> Variable:
-    """The variable of a declaration, before anything else is known of it."""
-    dtype = dtypes.ALL.get(declaration.dtype)
-    return Variable(declaration, dtype or dtypes.f32, dtype is None)
-
-
 @dataclass(eq=False)
 class LoopIndex:
     """The index of a loop; `meanings` has those of the names in its bounds."""
@@ -227,7 +227,7 @@ def symbols_of(graph: s.Graph, known: Collection[str] = ()) -> SymbolTable:
     passed = {d.name for d in made} | {x.index.name for x in statements if isinstance(x, s.Loop)}
     axes = {name.name for d in (*graph.declarations, *made) for name in s.names_in(d.dims)}
     return SymbolTable(
-        variables=first_of((d.name, variable_of(d)) for d in graph.declarations),
+        variables=first_of((d.name, Variable.of(d)) for d in graph.declarations),
         blocks=blocks, bodies=bodies,
         sizes=first_of((d.name, d) for d in graph.sizes),
         extents=first_of(declared_extents(graph)),

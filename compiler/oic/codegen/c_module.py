@@ -3,11 +3,11 @@
 import math
 import os
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from oic.codegen.names import LibraryNames, NameScope
-from oic.diagnostics import Span
+from oic.diagnostics import Source, Span
 from oic.ir import dims
 from oic.ir.control import Func
 from oic.ir.core import Op, Value
@@ -94,7 +94,6 @@ class Unit:
         self.instances: set[Instance] = set()  # kernels that the code calls
         self.divided = False  # threads share calls of some, or run consumers
         self.headers |= {"profile/laps.h"} if profiled else set()
-        self._comments: dict[tuple[str, int], str] = {}  # of source lines
 
     def spans(self, op: Op) -> list[Span]:
         """The places of the source that an op was made from, those of a fused body included."""
@@ -116,14 +115,7 @@ class Unit:
     def source_lines(self, op: Op) -> list[str]:
         """The source lines that an op was made from, with their places."""
         found = {span.line: span for span in self.spans(op)}
-        return [self._shown(found[line], line) for line in sorted(found)]
-
-    def _shown(self, span: Span, line: int) -> str:
-        """A source line, which may have any number of statements, is read once."""
-        key = (span.source.name, line)
-        if key not in self._comments:
-            self._comments[key] = f"{where(span)}  {comment(span.source.line(line))}"
-        return self._comments[key]
+        return [_shown(found[line].source, line) for line in sorted(found)]
 
 
 @dataclass(frozen=True)
@@ -182,6 +174,12 @@ def signature(unit: Unit, func: Any) -> Signature:
 def where(span: Span) -> str:
     """A place in the source without the folders of this machine: `decode.oi:12`."""
     return f"{os.path.basename(span.source.name)}:{span.line}"
+
+
+@lru_cache(1 << 12)  # it may have any number of statements
+def _shown(source: Source, line: int) -> str:
+    """A line of the source with its place."""
+    return f"{os.path.basename(source.name)}:{line}  {comment(source.line(line))}"
 
 
 def comment(text: str) -> str:
