@@ -119,16 +119,10 @@ class Facts(Ranges):
     def _about(self, side: LinearForm) -> Iterator[LinearForm]:
         """The facts that can bound a sum: they share atoms with it, of one sign, so that these cancel.
 
-        What a fact takes from a sum is no more than the width of the ranges of what they share.  If the
-        sum can be negative by more than the others are wide, an atom must be in the fact.  Of an atom in
-        very many facts the newest are tried.
+        Of an atom in very many facts the newest are tried.
         """
-        ranges = ((atom, c, self._atom_range(atom)) for atom, c in side.items() if atom is not None)
-        widths = {atom: abs(c) * (most - least) for atom, c, (least, most) in ranges}
-        spare = sum(widths.values()) + self.least(side)
-        needed = [atom for atom, width in widths.items() if width > spare]
-        for atom in needed[:1] or widths:
-            forms = self._facts.get((atom, side[atom] > 0), {})
+        for atom, c in side.items():
+            forms = self._facts.get((atom, c > 0), {})
             yield from islice(reversed(forms.values()), MOST_FACTS)
 
     def _add(self, fact: LinearForm) -> None:
