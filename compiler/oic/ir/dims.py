@@ -63,8 +63,6 @@ class Expr:
         return (-self) + other
 
     def __mul__(self, other: "Dim") -> "Dim":
-        if isinstance(other, int) and other:
-            return self if other == 1 else Expr(tuple((atoms, c * other) for atoms, c in self.terms))
         return _collect((tuple(sorted(a + b, key=str)), c * d) for a, c in self.terms for b, d in _terms(other))
 
     __rmul__ = __mul__

@@ -93,10 +93,6 @@ class Facts(Ranges):
             return [added(last, start, -1), added(index, start, -1), added(last, index, -1)]
         return []
 
-    def of(self, value: Value) -> Range:
-        """As of `Ranges`, for what holds now."""
-        return self._of(value)
-
     def always(self, op: CheckRange | ExtentBind) -> bool:
         """A check that never refuses here."""
         return all(self._holds(side) for side in self._sides(op))

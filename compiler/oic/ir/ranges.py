@@ -51,16 +51,9 @@ class Ranges:
         self.bound = {op.extent: op.value for op in ops if isinstance(op, index.ExtentBind)}
         self._ranges: dict[Value, Range] = _Known()
         self._sums: dict[Value, LinearForm] = _Known()
-        self._whole: dict[Value, Range] = {}
 
     def of(self, value: Value) -> Range:
         """The smallest and the largest value an index integer can have."""
-        found = self._whole.get(value)
-        if found is None:
-            found = self._whole[value] = self._of(value)
-        return found
-
-    def _of(self, value: Value) -> Range:
         return intervals.meet(WIDE, intervals.meet(self._range(value), self.of_sum(self.linear(value))))
 
     def exact(self, value: Value) -> int | None:
