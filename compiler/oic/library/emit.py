@@ -19,6 +19,7 @@ from oic.codegen.c_module import Unit, where
 from oic.codegen.names import check_library_name, name_in_private
 from oic.collector import uncollected
 from oic.diagnostics import fail
+from oic.ir.grouping import reach
 from oic.ir.module import Module
 from oic.library.cache import Cache, code_of, key_of
 from oic.library.publish import Stage, staged
@@ -199,14 +200,14 @@ def runtime_headers(roots: list[str]) -> list[str]:
 
     Raises AssertionError for one that is not there: of the runtime itself, and no fault of the folder that is written.
     """
-    names = list(dict.fromkeys(roots))
-    for name in names:
+
+    def included(name: str) -> list[str]:
         path = runtime_dir() / name
         assert path.is_file(), f"a kernel or a header includes {name}, and runtime_c has no such file"
         found = INCLUDED.findall(path.read_text(encoding="utf-8"))
-        included = dict.fromkeys(normpath(PurePosixPath(name).parent / other) for other in found)
-        names += [other for other in included if other not in names]
-    return sorted(names)
+        return [normpath(PurePosixPath(name).parent / other) for other in found]
+
+    return sorted(reach(roots, included))
 
 
 @cache
