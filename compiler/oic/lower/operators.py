@@ -12,8 +12,7 @@ from oic.ir.core import OpError, Unequal, Value
 from oic.ir.dims import Dim
 from oic.lower.builder import POISON, Builder
 from oic.lower.integers import INDEX
-from oic.lower.operands import check_between, inserted, literal_operand, operand
-from oic.lower.settings import lower_keywords
+from oic.lower.operands import check_between, inserted, literal_operand, lower_keywords, operand
 from oic.operators.base import Operator, by_name, positional
 from oic.operators.shape import Slice
 from oic.syntax import tree as s
