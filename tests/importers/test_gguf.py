@@ -449,9 +449,10 @@ def test_blocks_are_widened_exactly(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["Q4_K", "Q5_K", "Q6_K", "Q2_K", "Q3_K", "IQ4_XS"])
 def test_large_blocks_are_widened_in_parts(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Any bytes are blocks; parts of a few blocks, of which the last is shorter."""
-    from oic.model import gguf, tensors
+    from oic.model import gguf as reader
+    from oic.model import tensors
 
-    elements, nbytes = gguf.TYPES[kind]
+    elements, nbytes = reader.TYPES[kind]
     rng = np.random.default_rng(1)
     raw = rng.integers(0, 128, (3, 5 * nbytes)).astype(np.uint8)
     stored = gguf.GGMLQuantizationType[kind]
@@ -463,7 +464,7 @@ def test_large_blocks_are_widened_in_parts(kind: str, tmp_path: Path, monkeypatc
     writer.close()
     monkeypatch.setattr(tensors, "PART", 4 * nbytes + 3)
     info = oic.Model.open(tmp_path / "m.gguf").info("w")
-    assert gguf.write_widened(tmp_path / "w.safetensors", [info]) == (tmp_path / "w.safetensors").stat().st_size
+    assert reader.write_widened(tmp_path / "w.safetensors", [info]) == (tmp_path / "w.safetensors").stat().st_size
     with np.errstate(all="ignore"):
         wanted = gguf.dequantize(raw, stored)
     found = oic.Model.open(tmp_path / "w.safetensors").tensor("w")
