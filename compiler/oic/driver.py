@@ -19,7 +19,7 @@ from oic.check.symbols import Variable
 from oic.collector import uncollected
 from oic.diagnostics import Diagnostic, OicError, Span
 from oic.dtypes import Array
-from oic.ir.members import Members, StoredElements
+from oic.ir.members import Members
 from oic.ir.module import Module
 from oic.kernels.targets import NATIVE, TARGETS, Target
 from oic.lower.graph import entries, lower_graph
@@ -187,13 +187,14 @@ def interface_of(program: Program) -> Interface:
 def _fetchables(program: Program, variable: Variable) -> list[SessionVariable]:
     """The variable as sessions see it; a pattern as its members, `W[1]`."""
     data = program.module.weights.get(variable.name)
+    stored = data is not None and data.dtype == np.float32  # in other bits than it was declared, too
 
     def values(*member: int) -> Array:
-        whole = np.asarray(data) if isinstance(data, StoredElements) else data_of(program.binding, variable)
+        whole = np.asarray(data) if stored else data_of(program.binding, variable)
         return np.asarray(whole[variable.places.get(member, member)])
 
     name, kind, span = variable.name, variable.kind, variable.declaration.head_span
-    dtype = dtypes.f32 if isinstance(data, StoredElements) else variable.dtype
+    dtype = dtypes.f32 if stored else variable.dtype
     if variable.family and not variable.stacked:
         names = {f"{name}[{','.join(map(str, key))}]": partial(values, *key) for key in sorted(variable.members)}
         return [SessionVariable(shown, kind, dtype, variable.dims, span, start) for shown, start in names.items()]

@@ -112,6 +112,35 @@ def test_parts_of_members_become_families(where: str, tmp_path: Path) -> None:
             np.testing.assert_allclose(executor.step(entry, x=x)["y"], wanted, rtol=1e-5, atol=1e-6)
 
 
+STACKS = """
+dynamic  { x: f32[2, 6]; }
+constant { w(l): f32[3, 6, 8] @pattern("w.{l}"); }
+volatile { y: f32[2, 6]; }
+block entry {
+  transfer x >> y;
+  loop layers (l in 0..2) {
+    loop members (e in 0..3) {
+      assign s: f32[1, 6, 8]; op slice(w[l], axis=0, start=e, end=e+1) >> s;
+      assign m: f32[6, 8]; op reshape(s, shape=[6, 8]) >> m;
+      assign t: f32[8, 6]; op transpose(m, perm=[1, 0]) >> t;
+      assign row: f32[1, 6]; op slice(t, axis=0, start=2, end=3) >> row; op add(y, row) >> y;
+    }
+  }
+  return;
+}
+"""
+
+
+def test_members_of_stacks_have_parts() -> None:
+    rng = np.random.default_rng(4)
+    members = {f"w.{i}": rng.standard_normal((3, 6, 8), np.float32) for i in range(2)}
+    graph, model = oic.parse(f"graph g {{ {STACKS} }}", "g.oi"), oic.Model(tensors=members)
+    assert constants(compile_graph(graph, model, Settings(verified=True))) == {"w.0": (2, 3, 1, 6)}
+    x = rng.standard_normal((2, 6), np.float32)
+    found = [oic.Simulator(graph, model, stage=s).make_executor().step(x=x)["y"] for s in ("graph", "planned")]
+    assert np.array_equal(*found)
+
+
 def test_a_long_chain_of_views() -> None:
     names = [f"t{i}" for i in range(3000)]
     shapes = [(48, 96), (96, 48)]

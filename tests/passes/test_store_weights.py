@@ -90,7 +90,7 @@ def test_what_can_be_read_so_is_stored_so() -> None:
         "g": "f32", "both": "f32", "summed": "f32", "small": "f32", "half": "f32 q8 panels", "shift": "bf16", "words": "bf16",
     }  # fmt: skip
     assert {c.symbol: c.reason for c in found.stored if c.reason} == {
-        "both": "what reads it wants different layouts", "summed": "'slice' reads it", "small": "q8 is no smaller",
+        "both": "what reads it wants different layouts", "summed": "'add' reads it", "small": "q8 is no smaller",
         "words": "'gather' reads it", "bias": "it is no matrix", "g": "it is no matrix", "shift": "it is no matrix",
     }  # fmt: skip
     sizes = {c.symbol: c.nbytes for c in found.stored}

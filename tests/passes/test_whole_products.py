@@ -52,4 +52,4 @@ def test_products_of_parts_become_one() -> None:
     graph, planned = (oic.Simulator(oic.parse(GRAPH), model, stage=s).make_executor() for s in ("graph", "planned"))
     assert all(np.array_equal(a, b) for a, b in zip(graph.step(x=x).values(), planned.step(x=x).values(), strict=True))
     stored = compile_graph(oic.parse(GRAPH, "parts"), model, Settings(weights="q8", verified=True))
-    assert {c.symbol for c in stored.stored if not c.reason} == {"w", "u"}
+    assert {c.symbol for c in stored.stored if not c.reason} == {"w", "u", "v.0", "v.1", "t.0"}

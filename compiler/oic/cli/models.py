@@ -12,6 +12,7 @@ from oic.generation.generator import Stop
 from oic.generation.text_session import TextSession
 from oic.importers import Imported
 from oic.importers.folder import WIDENED
+from oic.passes.store_weights import why_declared
 from oic.verification import Report
 from oic.verification.outcome import Outcome
 from oic.verification.precision import PrecisionReport
@@ -180,7 +181,8 @@ def quantized(report: PrecisionReport, as_json: bool) -> str:
     lines = [f"{t.name:<{wide}}  {t.storage:<4}  {t.nbytes:>13,} bytes  error {t.error:.2%}" for t in stored]
     nbytes, declared = (sum(t.nbytes for t in found) for found in (report.tensors, kept))
     of_them = f", {declared:,} of them in {count_of(len(kept), 'constant')} as declared" if kept else ""
-    lines.append(f"{nbytes:,} bytes{of_them}")
+    because = why_declared((t.name, t.reason) for t in kept)
+    lines.append(f"{nbytes:,} bytes{of_them}{': ' if because else ''}{because}")
     lines.append(f'--weights "{rules}"' if stored else "nothing is stored in fewer bits")
     for i, o in enumerate(report.outcomes):
         tokens = f"prompt {i}: {len(o.prompt)} + {len(o.chosen)} tokens, {o.alike} alike, {o.follows} before another"

@@ -27,7 +27,7 @@ from oic.library.build import build, emit_measured
 from oic.library.cache import Cache
 from oic.library.emit import LibrarySpec, emit
 from oic.model.npy import read_npy
-from oic.passes.store_weights import KEPT, NO_MATRIX, laid_out
+from oic.passes.store_weights import KEPT, laid_out, why_declared
 from oic.session.inputs import checked
 from oic.session.interface import Interface
 from oic.session.simulator import InterpretedProgram
@@ -80,9 +80,7 @@ def _stored(choices: list[dict[str, Any]]) -> list[str]:
     found = by_key((choice["storage"], choice) for choice in choices)
     kept = found.pop(KEPT, [])
     lines = [f"  as {s:<5} {sum(c['nbytes'] for c in cs):>14,} bytes: {_names(cs)}" for s, cs in found.items()]
-    reasons = by_key((choice["reason"], choice) for choice in kept if choice["reason"] not in ("", NO_MATRIX))
-    size = sum(c["nbytes"] for c in kept)
-    because = "; ".join(f"{_names(cs)} ({reason})" for reason, cs in reasons.items())
+    size, because = sum(c["nbytes"] for c in kept), why_declared((c["symbol"], c["reason"]) for c in kept)
     return lines + ([f"  declared {size:>14,} bytes{': ' if because else ''}{because}"] if kept else [])
 
 

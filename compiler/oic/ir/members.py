@@ -4,7 +4,7 @@ import mmap
 import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 from typing import Any
@@ -46,6 +46,13 @@ class Members:
     def __iter__(self) -> Iterator[Array]:
         """The members in the order of memory."""
         return (self.read(key) for key in product(*map(range, self.counts)))
+
+    def at(self, key: tuple[int, ...]) -> Array:
+        """What lies at the first indices, members or parts of one."""
+        own = len(self.counts)
+        if len(key) >= own:
+            return self.read(key[:own])[key[own:]]
+        return np.stack([self.at((*key, i)) for i in range(self.counts[len(key)])])
 
     def groups(self) -> Iterator[Array]:
         """What the groups of all members are made of, part by part."""
@@ -189,7 +196,7 @@ def mapped(
 ) -> Array | Members:
     """Elements with another array, of the shape `inner`, made of each of so many members, as it is needed or now."""
     if isinstance(values, Members):
-        return replace(values, inner=inner, read=lambda key: make(values.read(key)))
+        return Members(counts, inner, values.dtype, lambda key: make(values.at(key)))
     if not counts:
         return make(values)
     return np.stack([make(values[key]) for key in product(*map(range, counts))]).reshape(*counts, *inner)

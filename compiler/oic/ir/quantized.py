@@ -78,6 +78,23 @@ def groups(k: int) -> int:
     return -(-k // GROUP)
 
 
+def whole_groups(part: tuple[int, int], k: int) -> bool:
+    """Elements from one to another of a row are those of whole groups."""
+    first, end = part
+    return first % GROUP == 0 and (end % GROUP == 0 or end == k)
+
+
+def part_of(matrix: Grouped, rows: tuple[int, int], columns: tuple[int, int]) -> Grouped:
+    """Some rows of a matrix, and of these whole groups."""
+    first, low, high = rows[0], columns[0] // GROUP, groups(columns[1])
+
+    def read(start: int, end: int) -> Groups:
+        found = matrix.read(first + start, first + end)
+        return Groups(found.q[:, low:high], found.scales[:, low:high])
+
+    return Grouped((rows[1] - first, columns[1] - columns[0]), matrix.storage, read)
+
+
 def row_parts(rows: int, width: int, together: int = 1) -> Iterator[tuple[int, int]]:
     """Where parts of a matrix that is gone through a part at a time begin and end; so many rows stay together."""
     at_once = max(1, PART // (together * max(1, width))) * together

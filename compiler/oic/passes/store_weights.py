@@ -17,22 +17,35 @@ Rules are `f32`, `bf16`, `f16`, `q8`, `q4`, or several, by name: `lm_head=q8,*=q
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from oic import dtypes
 from oic.diagnostics import OicError, did_you_mean, fail
 from oic.ir.core import OpError, Value
-from oic.ir.encodings import ALIGN, GROUP_LAYOUTS, LAYOUTS, PANELS, STORAGES, joined, nbytes
-from oic.ir.members import Members, StoredElements
+from oic.ir.encodings import (
+    ALIGN,
+    COLUMNS,
+    GROUP_LAYOUTS,
+    LAYOUTS,
+    PANELS,
+    STORAGES,
+    joined,
+    layout_of,
+    nbytes,
+    storage_of,
+)
+from oic.ir.grouping import by_key
+from oic.ir.members import Elements, Members, StoredElements
 from oic.ir.module import Module
-from oic.ir.quantized import GROUP_STORAGES
-from oic.ir.state import ConstantSelect
+from oic.ir.quantized import GROUP_STORAGES, whole_groups
+from oic.ir.state import Constant, ConstantSelect
 from oic.ir.types import TensorType
 from oic.memory.layout import WEIGHTS_HEADER
 from oic.operators.base import Operator
-from oic.passes.pack_weights import Reader, encode, may_have, readers
+from oic.passes.own_parts import Cut, cut_of, put_together, take_apart
+from oic.passes.pack_weights import Reader, encode, fields_of, may_have, members, readers
 
 KEPT = "f32"  # as the graph declares it
 NO_MATRIX = "it is no matrix"
@@ -100,18 +113,85 @@ def store_weights(module: Module, text: str) -> list[Decision]:
 
     Raises OicError for rules and names that there are not, and for a size that is too small.
     """
+    auto = text.strip().startswith("auto")
+    rules = rules_of(text) if text.strip() and not auto else []
+    cuts, reasons = _take_apart(module, rules, auto=auto)
     found = list(readers(module))
-    if text.strip().startswith("auto"):
+    if auto:
         rules = _chosen(module, found, text.strip())
-    else:
-        rules = rules_of(text) if text.strip() else []
-    symbols = [value.symbol for value, _ in found]
+    names = [_names(value) for value, _ in found]
     for rule in rules:
-        if rule.names != "*" and not any(rule.fits(symbol) for symbol in symbols):
+        if rule.names != "*" and not any(rule.fits(name) for name in chain(*names)):
+            symbols = list(dict.fromkeys(symbol for symbol, *_ in names))
             known = ", ".join(symbols[:6]) + (", …" if len(symbols) > 6 else "")
             hint = did_you_mean(rule.names, symbols) or (f"there are {known}" if symbols else "there are none")
             raise fail("weights-rule", f"no constant is called '{rule.names}'", hint=hint)
-    return [_decision(module, symbol, value, uses, rules) for symbol, (value, uses) in zip(symbols, found)]
+    decisions = [_decision(module, value, uses, rules, reasons) for value, uses in found]
+    for cut in cuts:  # which a session fetches whole
+        module.weights[cut.constant.symbol] = put_together(module, cut)
+    return decisions
+
+
+def _names(constant: Value) -> list[str]:
+    """That of the declaration, and its own where it is a part."""
+    assert isinstance(constant.op, Constant)
+    return [*constant.op.parts, constant.symbol]
+
+
+def _take_apart(module: Module, rules: list[Rule], *, auto: bool) -> tuple[list[Cut], dict[str, str]]:
+    """Make parts of matrices, of which some can be stored, constants of their own; why others cannot, by symbol.
+
+    Elements that several parts have are the same in all: these are stored alike, in the same groups.
+    """
+    cuts: list[Cut] = []
+    reasons: dict[str, str] = {}
+    for constant in module.constants():
+        cut = cut_of(constant)
+        if constant.type.rank < 2 or not cut.views or not constant.type.dtype.is_float:
+            continue
+        fits = [_part_fit(module, cut, number, rules, auto=auto) for number in range(len(cut.parts))]
+        if any(fit.encoding for fit in fits) and (not cut.overlaps() or (not auto and _alike(cut, fits))):
+            cuts.append(cut)
+            reasons |= {cut.symbol(number): fit.reason for number, fit in enumerate(fits)}
+        else:
+            overlap = "parts of it overlap" if any(fit.encoding for fit in fits) else ""
+            reasons[constant.symbol] = next((fit.reason for fit in fits if fit.reason), overlap)
+    take_apart(module, cuts)
+    return cuts, reasons
+
+
+def _part_fit(module: Module, cut: Cut, number: int, rules: list[Rule], *, auto: bool) -> "Fit":
+    """The storage of a part."""
+    values = cut.parts[number]
+    uses = [Reader(op, fields_of(op, v)) for v in values for op in v.users if op not in cut.views]
+    names = [cut.constant.symbol, cut.symbol(number)]
+    storage, layouts = _asked(module.weights[cut.constant.symbol], names, rules)
+    box, exact = cut.box(number)
+    if layouts == (PANELS,) and storage and not (exact and whole_groups(box[-1], cut.roots[0].tensor.maximum[-1])):
+        return Fit(reason="a part of it is not of whole groups")
+    fits = [_fit(values, uses, s, layouts) for s in (STORAGES if auto else (storage,) if storage else ())]
+    return next((fit for fit in fits if fit.encoding), fits[0] if fits else Fit())
+
+
+def _alike(cut: Cut, fits: "Sequence[Fit]") -> bool:
+    """All parts have the same groups of the same elements, and are smaller than the whole as it is declared."""
+    encodings = {fit.encoding for fit in fits}
+    if len(encodings) > 1 or "" in encodings:
+        return False
+    encoding = encodings.pop()
+    types = [values[0].tensor for values in cut.parts]
+    if storage_of(encoding) in GROUP_STORAGES:
+        axis, shape = -2 if layout_of(encoding) == COLUMNS else -1, cut.roots[0].tensor.maximum
+        boxes = [cut.box(number) for number in range(len(cut.parts))]
+        if not all(exact and whole_groups(box[axis], shape[axis]) for box, exact in boxes):
+            return False
+    return sum(nbytes(t.dtype, t.maximum, encoding) for t in types) < cut.nbytes
+
+
+def why_declared(kept: Iterable[tuple[str, str]]) -> str:
+    """Matrices that are as declared, whatever a rule says, by why they are: of names and reasons."""
+    found = by_key((reason, name) for name, reason in kept if reason not in ("", NO_MATRIX))
+    return "; ".join(f"{', '.join(names)} ({reason})" for reason, names in found.items())
 
 
 def laid_out(module: Module, decisions: Sequence[Decision]) -> list[Decision]:
@@ -155,14 +235,15 @@ def _limit(text: str) -> int | float:
 
 
 def _candidate(module: Module, constant: Value, uses: list[Reader], storage: str) -> Candidate | None:
-    """A storage that the constant may have; it is as it was."""
-    before, dtype, symbol = constant.tensor, constant.tensor.dtype, constant.symbol
-    if not dtype.is_float or storage == dtype.name or _stored(constant, uses, storage, GROUP_LAYOUTS):
+    """A storage that the constant may have."""
+    type_, symbol, source = constant.tensor, constant.symbol, module.weights[constant.symbol]
+    if not type_.dtype.is_float or storage == type_.dtype.name:
         return None
-    source, encoding = module.weights[symbol], constant.tensor.encoding
-    size = constant.tensor.nbytes if storage in GROUP_STORAGES else filled(constant.tensor, storage)
-    encode(constant, "", dtype)
-    assert constant.tensor == before and not isinstance(source, StoredElements), f"{symbol} has a storage"
+    encoding = _fit([*members(constant)], uses, storage, GROUP_LAYOUTS).encoding
+    if not encoding:
+        return None
+    assert not isinstance(source, StoredElements), f"{symbol} has a storage"
+    size = nbytes(dtypes.f32, type_.maximum, encoding) if storage in GROUP_STORAGES else filled(type_, storage)
     try:
         return Candidate(storage, size, StoredElements(symbol, source, encoding).error())
     except OicError:  # it has a value that this storage does not hold
@@ -213,40 +294,66 @@ def _gain(value: Value, now: Candidate, then: Candidate) -> float:
     return members * (now.error**2 - then.error**2)
 
 
-def _decision(module: Module, symbol: str, constant: Value, uses: list[Reader], rules: list[Rule]) -> Decision:
-    """Give the constant the storage of the first rule for it, or of the file that it comes from."""
-    rule = next((r for r in rules if r.fits(symbol)), None)
-    dtype, source = constant.tensor.dtype, module.weights[symbol]
+def _asked(source: Elements, names: Sequence[str], rules: list[Rule]) -> tuple[str, Sequence[str]]:
+    """The storage of the first rule for a constant, or of the file that it comes from; the layouts of its groups."""
+    rule = next((r for r in rules if any(map(r.fits, names))), None)
+    if rule is not None:
+        return ("" if rule.storage == KEPT else rule.storage), GROUP_LAYOUTS
+    return (source.storage if isinstance(source, Members) else ""), (PANELS,)
+
+
+def _decision(
+    module: Module, constant: Value, uses: list[Reader], rules: list[Rule], reasons: Mapping[str, str]
+) -> Decision:
+    """Give the constant the storage that is asked for.
+
+    reasons  why some parts of constants, or these, have none
+    """
+    symbol, type_, source = constant.symbol, constant.tensor, module.weights[constant.symbol]
     assert not isinstance(source, StoredElements), f"{symbol} has a storage"
-    own = source.storage if isinstance(source, Members) else ""
-    storage = own if rule is None else rule.storage
-    if storage in ("", KEPT, dtype.name) or not dtype.is_float or not uses:
-        return Decision(symbol, KEPT, constant.tensor.nbytes)
-    reason = _stored(constant, uses, storage, (PANELS,) if rule is None else GROUP_LAYOUTS)
-    if not reason:
-        module.weights[symbol] = StoredElements(symbol, source, constant.tensor.encoding)
-    return Decision(symbol, KEPT if reason else storage, constant.tensor.nbytes, reason)
+    storage, layouts = _asked(source, _names(constant), rules)
+    if storage in ("", type_.dtype.name) or not type_.dtype.is_float or not uses:
+        return Decision(symbol, KEPT, type_.nbytes, reasons.get(symbol, ""))
+    fit = _fit([*members(constant)], uses, storage, layouts)
+    if not fit.encoding:
+        return Decision(symbol, KEPT, type_.nbytes, reasons.get(symbol) or fit.reason)
+    encode(constant, fit.encoding, dtypes.f32)
+    module.weights[symbol] = StoredElements(symbol, source, fit.encoding)
+    return Decision(symbol, storage, constant.tensor.nbytes)
 
 
-def _stored(constant: Value, uses: list[Reader], storage: str, layouts: Sequence[str]) -> str:
-    """Give the constant a storage, groups in one of the layouts, or say why not."""
-    type_ = constant.tensor
-    members = any(isinstance(reader.op, ConstantSelect) for reader in uses)  # that are no matrices
-    if type_.rank < 2 or not type_.static or 0 in type_.shape or members:
-        return NO_MATRIX
+@dataclass(frozen=True)
+class Fit:
+    """The encoding of a storage that a matrix may have, or why there is none."""
+
+    encoding: str = ""
+    reason: str = ""
+
+
+def _fit(values: Sequence[Value], uses: list[Reader], storage: str, layouts: Sequence[str]) -> Fit:
+    """Of matrices that are stored in one way, groups in one of the layouts."""
+    type_ = values[0].tensor
+    parts = any(isinstance(reader.op, ConstantSelect) for reader in uses)  # that are no matrices
+    if type_.rank < 2 or not type_.static or 0 in type_.shape or parts:
+        return Fit(reason=NO_MATRIX)
+    before = [value.tensor for value in values]
     takers: list[set[Reader]] = []
-    for encoding in (joined(storage, layout) for layout in (layouts if storage in GROUP_STORAGES else ("", *LAYOUTS))):
-        encode(constant, encoding, dtypes.f32)
-        takers.append({reader for reader in uses if _takes(reader)})
-        if len(takers[-1]) == len(uses) and nbytes(type_.dtype, type_.maximum, encoding) < type_.nbytes:
-            encode(constant, encoding if storage in GROUP_STORAGES else storage, dtypes.f32)
-            return ""
-    encode(constant, type_.encoding, type_.dtype)
+    try:
+        possible = layouts if storage in GROUP_STORAGES else ("", *LAYOUTS)
+        for encoding in (joined(storage, layout) for layout in possible):
+            for value in values:
+                value.type = TensorType(dtypes.f32, value.tensor.shape, encoding)
+            takers.append({reader for reader in uses if _takes(reader)})
+            if len(takers[-1]) == len(uses) and nbytes(type_.dtype, type_.maximum, encoding) < type_.nbytes:
+                return Fit(encoding if storage in GROUP_STORAGES else storage)
+    finally:
+        for value, was in zip(values, before, strict=True):
+            value.type = was
     other = next((r.op.name for r in uses if not any(r in found for found in takers)), "")
     if other:
-        return f"'{other}' reads it"
+        return Fit(reason=f"'{other}' reads it")
     alike = any(len(found) == len(uses) for found in takers)
-    return f"{storage} is no smaller" if alike else "what reads it wants different layouts"
+    return Fit(reason=f"{storage} is no smaller" if alike else "what reads it wants different layouts")
 
 
 def _takes(reader: Reader) -> bool:
