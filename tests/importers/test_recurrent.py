@@ -15,7 +15,7 @@ from importers.checkpoints import HYBRIDS, checkpoint
 from importers.test_sources import refused
 from model.samples import write_safetensors
 from oic.dtypes import Array
-from oic.importers import import_checkpoint
+from oic.importers import decoder_graph, import_checkpoint
 from paths import ROOT, models_dir, needs_models
 
 D, H, DH, F, LAYERS, VOCAB = 12, 3, 4, 20, 2, 17
@@ -149,6 +149,39 @@ def test_a_state_space_has_the_same_bits_however_a_prompt_is_split(family: str, 
             assert ex.save() == kept, "a refused step changes nothing"
     with oic.Simulator(graph, model).make_executor() as reference:
         np.testing.assert_allclose(whole, reference.step(tokens=IDS)["logits"], rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "periods"),
+    [
+        ("ccaccaccacacacac", [(0, 2, 1), (2, 3, 2), (8, 2, 4)]),  # LFM2: five blocks of sixteen
+        ("mmmmmammmm" * 4, [(0, 10, 4)]),  # Granite 4
+        ("mmmm", [(0, 4, 1)]), ("ma", [(0, 1, 1), (1, 1, 1)]), ("amam", [(0, 2, 2)]), ("a", [(0, 1, 1)]),
+    ],
+)  # fmt: skip
+def test_layers_that_repeat_are_loops_of_loops(kinds: str, periods: list[tuple[int, int, int]]) -> None:
+    assert decoder_graph._periods(kinds) == periods
+
+
+def each_run(names: list[str]) -> list[tuple[int, int, int]]:
+    return [(first, end - first, 1) for _, first, end in decoder_graph._runs(names, 0)]
+
+
+def test_layers_in_loops_of_loops_are_those_in_loops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In all bits, and no index is looked up or checked for it."""
+    kinds = ["conv", "conv", "full_attention"] * 2 + ["conv", "full_attention"] * 2
+    source = checkpoint(tmp_path / "in", "lfm2", num_hidden_layers=len(kinds), layer_types=kinds)
+    found = {}
+    for name in ("groups", "runs"):
+        made = import_checkpoint(source, tmp_path / name)
+        assert ("loop groups_" in made.graph.read_text()) == (name == "groups")
+        built = oic.Synthesizer(oic.parse_file(made.graph), oic.Model.open(made.model)).build(tmp_path / f"{name}.c")
+        with built.make_executor() as ex:
+            found[name] = [ex.step(tokens=IDS[a:b])["logits"].tobytes() for a, b in pairwise((0, 3, 4, len(IDS)))], ex.save()
+        kinds_of = [op.name for op in built.program.planned.all_ops() if op.name in ("index.load", "check.range")]
+        assert kinds_of == ["check.range"] * 5, "room in the cache, and that there is a last token"
+        monkeypatch.setattr(decoder_graph, "_periods", each_run)
+    assert found["groups"] == found["runs"]
 
 
 def test_what_is_wrong_with_a_state_space_is_named(tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ GRANITE4 = {
 }
 FALCON_H1 = {"mamba_d_ssm": 24, "mamba_n_heads": 4, "mamba_d_head": 6, "mamba_d_state": 5}
 STATES = ["linear_attention", "linear_attention", "full_attention", "linear_attention"]
+GROUPS = ["full_attention", "conv", "conv"] * 2 + ["full_attention", "conv"] + ["conv"]
 CONVS = ["conv", "full_attention", "conv", "conv", "full_attention"]
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -218,6 +219,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         "projectors_bias": True, "mamba_proj_bias": True, "mamba_conv_bias": False,
     }),
     "lfm2": ("Lfm2", {"layer_types": CONVS, "num_hidden_layers": 5, "block_multiple_of": 8}),
+    "lfm2-groups": ("Lfm2", {"layer_types": GROUPS, "num_hidden_layers": 9, "block_multiple_of": 8}),
     "lfm2-biases": ("Lfm2", {"layer_types": CONVS, "num_hidden_layers": 5, "conv_bias": True, "conv_L_cache": 4, "tie_word_embeddings": False}),
     "lfm2-width-as-said": ("Lfm2", {"full_attn_idxs": [0, 3], "block_auto_adjust_ff_dim": False, "conv_L_cache": 2}),
     "lfm2-attention-alone": ("Lfm2", {"block_ffn_dim_multiplier": 1.3, "block_multiple_of": 4}),

@@ -17,7 +17,8 @@ from oic.check.source import parse
 from oic.diagnostics import OicError, StepError
 from oic.driver import Program, Settings, compile_graph
 from oic.dtypes import Array
-from oic.ir.index import CheckRange
+from oic.ir.control import For
+from oic.ir.index import CheckRange, IndexLoad
 from oic.kernels.targets import TARGETS
 from oic.model import Model
 from oic.reference.interpret import Machine
@@ -589,6 +590,30 @@ def test_members_of_a_family_with_holes_lie_without_gaps() -> None:
     assert sum(isinstance(op, CheckRange) for op in both.program.planned.all_ops()) == 2, "none of the loops has one"
     with oic.Simulator(oic.parse(text), model).make_executor() as ex:
         assert [ex.fetch(f"W[{i}]").tolist() for i in (3, 4, 7)] == [[i, 10 * i] for i in (3, 4, 7)]
+
+
+def test_a_family_with_holes_is_read_in_loops_of_loops() -> None:
+    """Without a table of places, where these are multiples of what the loops count, whatever the holes."""
+    text = """constant { W(l): f32[2] @pattern("w.{l}"); V(l): f32[2] @pattern("v.{l}"); } volatile { y: f32[2]; }
+    block entry {
+      loop groups (g in 0..3) {
+        loop first (i in 0..2) { loop at (l in g * 3 + i..g * 3 + i + 1) { op add(y, W[l]) >> y; } }
+        loop second (l in g * 3 + 2..g * 3 + 3) { op fma(V[l], 10.0, y) >> y; }
+      }
+      REST return;
+    }"""
+    members = {f"w.{i}": array(i, 1) for i in (0, 1, 3, 4, 6, 7)} | {f"v.{i}": array(i, 1) for i in (2, 5, 8)}
+    both = Both(text.replace("REST", ""), Model(members))
+    assert both.step()["y"] == [21 + 150, 36]
+    kinds = {type(op) for op in both.program.planned.all_ops()}
+    assert not kinds & {CheckRange, IndexLoad}
+    assert sum(isinstance(op, For) for op in both.program.planned.all_ops()) == 2, "what runs once is no loop"
+    uneven = "loop others (g in 0..3) { loop of (l in g * g..g * g + 1) { op add(y, W[l]) >> y; } }"
+    both = Both(text.replace("REST", uneven), Model(members))  # 0, 1, 4: places are no multiples
+    assert both.step()["y"] == [21 + 150 + 5, 39]
+    assert IndexLoad in {type(op) for op in both.program.planned.all_ops()}
+    missing = uneven.replace("0..3", "1..3").replace("g * g", "g")  # 1, 2
+    assert Both(text.replace("REST", missing), Model(members)).refused().status == "OIC_ERR_INDEX"
 
 
 def test_a_family_without_members_is_its_initial_value() -> None:

@@ -7,7 +7,7 @@ from operator import itemgetter
 
 from oic.importers.decoder import Decoder, Layer
 from oic.importers.family import Request
-from oic.importers.graph_template import text_of
+from oic.importers.graph_template import text_of, total
 from oic.importers.writer import Writer
 
 CACHES = {"f32": "f32", "f16": "f16", "bf16": "bf16", "q8": "i8"}
@@ -54,14 +54,49 @@ def _loops(names: list[str]) -> list[list[str]]:
 
 
 def _loops_by_row(names: list[str], layers: Sequence[Layer]) -> list[list[str]]:
-    """Loops over neighbours of a kind, of which each is the row r of tables of layers that mix tokens so."""
+    """Loops over layers, of which each is the row r of tables of layers that mix tokens so."""
     found = []
-    for name, first, end in _runs(names, 0):
-        before = sum(layer.mixers != layers[first].mixers for layer in layers[:first])
-        row = f"l - {before}" if before else "l"
-        inner = f"loop row_of_{first} (r in {row}..{f'l - {before - 1}' if before > 1 else 'l' if before else 'l + 1'})"
-        found.append([f"loop {name}_{first} (l in {first}..{end}) {{", f"{inner} {{ branch {name}; }}", "}"])
+    for start, period, times in _periods(names):
+        lines: list[str] = []
+        for name, first, end in _runs(names[start : start + period], start):
+            alike = [layer.mixers == layers[first].mixers for layer in layers]
+            if times == 1:
+                row = _once("r", f"row_of_{first}", ["l"], sum(alike[:first]) - first)
+                lines += [f"loop {name}_{first} (l in {first}..{end}) {{", f"  {row} {{ branch {name}; }}", "}"]
+                continue
+            many, rows = end - first > 1, sum(alike[start : start + period])
+            turn = ["i"] if many else []
+            row = _once("r", f"row_of_{first}", [f"g * {rows}" if rows > 1 else "g", *turn], sum(alike[:first]))
+            layer = _once("l", f"layer_of_{first}", [f"g * {period}", *turn], first)
+            inner = f"{row} {{ {layer} {{ branch {name}; }} }}"
+            lines += [f"loop {name}_{first} (i in 0..{end - first}) {{", f"  {inner}", "}"] if many else [inner]
+        found.append([f"loop groups_{start} (g in 0..{times}) {{", *lines, "}"] if times > 1 else lines)
     return found
+
+
+def _once(index: str, tag: str, terms: list[str], more: int) -> str:
+    """A loop of one turn, which gives a sum a name."""
+    sums = (total([*terms, n]) if n >= 0 else f"{' + '.join(terms)} - {-n}" for n in (more, more + 1))
+    return f"loop {tag} ({index} in {'..'.join(sums)})"
+
+
+def _periods(names: Sequence[str]) -> list[tuple[int, int, int]]:
+    """Parts that repeat, (first, layers of a period, times): those whose periods have the fewest runs in all."""
+    best: list[tuple[int, list[tuple[int, int, int]]]] = [(0, [])]  # from the last layer on, the last first
+    for first in reversed(range(len(names))):
+        choices = []
+        for period in range(1, len(names) - first + 1):
+            part = names[first : first + period]
+            runs, times = sum(1 for _ in groupby(part)), 1
+            while names[first + times * period : first + (times + 1) * period] == part:
+                times += 1
+            for repeated in range(1, times + 1) if runs > 1 else (1,):
+                blocks, rest = best[len(names) - first - repeated * period]
+                if runs == 1 or repeated > 1:
+                    choices.append((runs + blocks, 1 + len(rest), [(first, period, repeated), *rest]))
+        blocks, _, parts = min(choices, key=lambda choice: choice[:2])
+        best.append((blocks, parts))
+    return best[-1][1]
 
 
 def _runs(names: list[str], start: int) -> Iterator[tuple[str, int, int]]:

@@ -35,6 +35,7 @@ class IndexBuilder:
     memo        index values and lengths that the current block and those around it have, a map each; under
                 ("most", expression) the capacity that it is within, since an access refused all beyond
     turns       of loops that are known at build: their first and last index
+    single      of loops that run once: their index, by those of loops around
     iterations  of those around in this block that all run, the same
     """
 
@@ -46,11 +47,16 @@ class IndexBuilder:
     atoms: dict[str, Value] = field(default_factory=dict)
     memo: ChainMap[Any, Any] = field(default_factory=ChainMap)
     turns: dict[Extent, Range] = field(default_factory=dict)
+    single: dict[Extent, Dim] = field(default_factory=dict)
     iterations: dict[Extent, Range] = field(default_factory=dict)
 
     def emit(self, op: Op) -> Op:
         """Append an op to the current block."""
         return self.block.append(op)
+
+    def settled(self, value: Dim) -> Dim:
+        """The same by indices of loops that may run more than once."""
+        return dims.substitute(value, lambda extent: self.single.get(extent, dims.of(extent)))
 
     def check(self, value: Dim, low: int | Value, high: int | Value, name: str, span: Span) -> None:
         """Check at run time that low <= value <= high.

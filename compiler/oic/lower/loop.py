@@ -136,6 +136,8 @@ def _lower_body(f: Builder, loop: s.Loop, ends: tuple[Dim, Dim], least: Least, i
             found = {extent: (start, end - 1) for extent in dims.extents([position])}
             f.turns |= found
             f.iterations |= {} if returns(loop.body) else found
+        elif end - start == 1:
+            f.single |= dict.fromkeys(dims.extents([position]), f.settled(start))
         lower_iteration(f, loop, position, iteration)
         for c in carried:
             c.end = f.env.get(c.key, POISON)

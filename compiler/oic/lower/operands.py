@@ -7,6 +7,7 @@ them.
 
 import math
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ BOUNDED = {
     ("relative_position_bias", "t"): "read the entries of a table first, K[pos..pos + N]: pos + N is within it then",
     ("relative_position_bias", "n"): "give the most there can be, n=N, and take the part with 'slice'",
 }  # fmt: skip
+MOST_TURNS = 1 << 10  # of loops, in which members of a family with holes are looked for at build
 
 
 def operand(f: Builder, access: s.Access, *, elements: bool = True) -> Value:
@@ -108,9 +110,8 @@ def _member(f: Builder, variable: Variable, access: s.Access) -> Value:
 
 def _lies_at(f: Builder, variable: Variable, access: s.Access, indices: list[Dim]) -> Dim:
     """Where a member of a family with holes lies; the members that the model does not have are refused at run time."""
-    low, high = dims.bounds(indices[0], lambda extent: f.turns.get(extent, (-INDEX_BOUND, INDEX_BOUND)))
-    if len(indices) == 1 and low >= 0 and all((i,) in variable.places for i in range(low, high + 1)):
-        return indices[0] - low + variable.places[low,][0]
+    if len(indices) == 1 and (known := _place_in_loops(f, variable, f.settled(indices[0]))) is not None:
+        return known
     symbol = f"{variable.name}.places"
     if symbol not in f.constants:
         places = np.full(variable.counts, -1, np.int32)
@@ -126,6 +127,29 @@ def _lies_at(f: Builder, variable: Variable, access: s.Access, indices: list[Dim
     told = variable.name, "has no member", f.value(place, access.span), list(variable.counts)
     f.emit(CheckRange(found, 0, len(variable.members) - 1, INDEX, INDEX, *told, span=access.span))
     return f.atom(found, len(variable.members) - 1)
+
+
+def _place_in_loops(f: Builder, variable: Variable, index: Dim) -> Dim | None:
+    """The place of a member as a sum of multiples of indices of loops; None where one is missing, or it is none."""
+    loops = sorted(dims.extents([index]))
+    ends = [f.turns.get(loop, (0, MOST_TURNS)) for loop in loops]
+    if math.prod(last - first + 1 for first, last in ends) > MOST_TURNS:
+        return None
+    found: dict[tuple[int, ...], int] = {}
+    for turn in product(*(range(first, last + 1) for first, last in ends)):
+        member = dims.evaluate(index, {loop.name: i for loop, i in zip(loops, turn)})
+        if (member,) not in variable.places:
+            return None
+        found[turn] = variable.places[member,][0]
+    least = tuple(first for first, _ in ends)
+    nexts = [(*least[:n], first + 1, *least[n + 1 :]) for n, first in enumerate(least)]
+    steps = [found.get(turn, found[least]) - found[least] for turn in nexts]
+    if any(at != found[least] + sum(s * (i - j) for s, i, j in zip(steps, turn, least)) for turn, at in found.items()):
+        return None
+    place: Dim = found[least]
+    for step, loop, first in zip(steps, loops, least):
+        place = place + step * (dims.of(loop) - first)
+    return place
 
 
 def refuse_negative(f: Builder, index: Dim, span: Span) -> None:

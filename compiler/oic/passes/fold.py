@@ -6,10 +6,10 @@
     %y = neg(%w)        (%w constant)         %y = constant "folded0"
 
 Index arithmetic, checks that always hold (by the ranges of their values), branches on a known
-condition, and operators all of whose operands are data of the model or splats, if the result is
-no larger than what it replaces, and the same to the last bit wherever it is computed: what an
-operator may round otherwise is left to C (`compute_constants`), which decides the bits of inputs
-and of other entries.
+condition, loops of one iteration or none, and operators all of whose operands are data of the
+model or splats, if the result is no larger than what it replaces, and the same to the last bit
+wherever it is computed: what an operator may round otherwise is left to C (`compute_constants`),
+which decides the bits of inputs and of other entries.
 """
 
 import itertools
@@ -83,6 +83,12 @@ def _block(constants: _Constants, ranges: Ranges, block: Block, known: dict[Valu
         if isinstance(op, For) and _never(op, ranges):
             known.update(zip(op.results, op.init, strict=True))
             continue
+        if isinstance(op, For) and _once(op, ranges):
+            known.update(zip(op.body.args, [op.start, *op.init], strict=True))
+            _block(constants, ranges, op.body, known)
+            known.update(zip(op.results, op.body.terminator.operands, strict=True))
+            kept += op.body.ops[:-1]
+            continue
         for region in op.regions:
             _block(constants, ranges, region, known)
         if isinstance(op, CheckIterations) and not may_refuse(op.ends.ops, ranges):
@@ -101,6 +107,12 @@ def _block(constants: _Constants, ranges: Ranges, block: Block, known: dict[Valu
 def _never(loop: For, ranges: Ranges) -> bool:
     same = all(a.type == b.type for a, b in zip(loop.init, loop.results, strict=True))
     return same and ranges.difference(loop.end, loop.start)[1] <= 0
+
+
+def _once(loop: For, ranges: Ranges) -> bool:
+    """It has one iteration, in which values have the types that are known before and after it."""
+    pairs = (*zip(loop.init, loop.body.args[1:]), *zip(loop.body.terminator.operands, loop.results))
+    return ranges.difference(loop.end, loop.start) == (1, 1) and all(a.type == b.type for a, b in pairs)
 
 
 def _taken(op: If) -> Block | None:
