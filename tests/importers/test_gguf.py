@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import oic
-from importers.checkpoints import checkpoint
+from importers.checkpoints import HYBRIDS, checkpoint
 from importers.test_sources import gpt2_weights, logits, refused
 from model.samples import write_safetensors
 from oic.cli.main import main
@@ -194,6 +194,7 @@ def test_gpt2_in_gguf_is_that_of_the_folder(tmp_path: Path) -> None:
     assert "1 to 6, the positions that it has learned" in refused(tmp_path / "m.gguf", tmp_path, context=7)[1]
 
 
+GRANITE = {"embedding_scale": 3.0, "attention.scale": 0.3, "residual_scale": 0.4, "logit_scale": 2.0}
 CONVERTED: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     # family: architecture, settings of the configuration, keys
     "gpt_neox": ("gptneox", {}, {"rope.dimension_count": 2, "use_parallel_residual": True}),
@@ -224,11 +225,49 @@ CONVERTED: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     }),
     "olmoe": ("olmoe", {}, {"expert_count": 4, "expert_used_count": 1}),
     "hunyuan_v1_dense": ("hunyuan-dense", {}, {"rope.scaling.type": "none", "rope.freq_base": 1e4 * 50.0**2}),
+    "granite": ("granite", {}, GRANITE),
+    "granitemoehybrid": ("granitehybrid", {}, {
+        **GRANITE, "attention.head_count_kv": [0, 0, 2, 0], "rope.scaling.finetuned": False, "ssm.inner_size": 32,
+        "ssm.state_size": 3, "ssm.time_step_rank": 8, "ssm.group_count": 1, "ssm.conv_kernel": 4,
+    }),
+    "falcon_h1": ("falcon-h1", {"mamba_norm_before_gate": False}, {
+        "ssm.inner_size": 24, "ssm.state_size": 3, "ssm.time_step_rank": 4, "ssm.group_count": 2, "ssm.conv_kernel": 4,
+    }),
+    "lfm2": ("lfm2", {}, {"attention.head_count_kv": [0, 2, 0, 0], "shortconv.l_cache": 3, "rope.freq_base": 1e6}),
+    "mamba2": ("mamba2", {}, {
+        "ssm.inner_size": 32, "ssm.state_size": 3, "ssm.time_step_rank": 8, "ssm.group_count": 2, "ssm.conv_kernel": 4,
+        "attention.head_count": 0, "feed_forward_length": 0,
+    }),
 }  # fmt: skip
 
 
-TURNED = ("smollm3", "olmo", "llama")
+TURNED = ("smollm3", "olmo", "llama", "granite", "granitehybrid")
 """Architectures in whose files rows of q and k are in the order of adjacent pairs."""
+
+
+def of_states(name: str, array: Array, config: dict[str, Any]) -> tuple[str, Array]:
+    """What the converter makes of a tensor of layers with states, and what factors of Falcon-H1 become."""
+    groups = config.get("n_groups", config.get("mamba_n_groups", 1))
+    if name.endswith("A_log"):
+        array = -np.exp(array)
+    if name.endswith(("A_log", ".D")):
+        array = array[:, None]
+    if name.endswith((".conv.weight", ".conv1d.weight")):
+        array = array[:, 0]
+    if name.endswith((".mamba.norm.weight", ".mixer.norm.weight")):
+        array = array.reshape(groups, -1)
+    if config["model_type"] == "falcon_h1":
+        inner, several = config["mamba_d_ssm"], groups * config["mamba_d_state"]
+        parts = np.repeat(config["ssm_multipliers"], (inner, inner, several, several, config["mamba_n_heads"]))
+        into = config["attention_in_multiplier"]
+        factors = {
+            "down_proj": config["mlp_multipliers"][1], "gate_proj": config["mlp_multipliers"][0], "v_proj": into, "q_proj": into,
+            "k_proj": into * config["key_multiplier"], "o_proj": config["attention_out_multiplier"],
+            "in_proj": parts[:, None] * config["ssm_in_multiplier"], "out_proj": config["ssm_out_multiplier"],
+            "lm_head": config["lm_head_multiplier"],
+        }  # fmt: skip
+        array = array * np.float32(factors.get(name.split(".")[-2], 1.0))
+    return name.replace("dt_bias", "dt_proj.bias"), array.astype(np.float32)
 
 
 def converted(tensors: Tensors, arch: str, config: dict[str, Any]) -> Tensors:
@@ -247,15 +286,19 @@ def converted(tensors: Tensors, arch: str, config: dict[str, Any]) -> Tensors:
             array = array.reshape(own, 2, array.shape[0] // own // 2, -1).swapaxes(1, 2).reshape(array.shape)
         if arch == "nemotron" and name.endswith("norm.weight"):
             array = array + np.float32(1)
+        if ".shared_mlp.input_linear" in name:  # of networks without experts
+            parts = dict(zip(("gate", "up"), np.split(array, 2), strict=True))
+            found |= {f"blk.{name.split('.')[2]}.ffn_{n}.weight": part for n, part in parts.items()}
+            continue
+        name, array = of_states(name.replace("shared_mlp.output_linear", "mlp.down_proj"), array, config)
         place = names.get_name(name, try_suffixes=(".weight", ".bias"))
         assert place is not None, name
         found[place] = array
     return found
 
 
-@pytest.mark.parametrize("family", CONVERTED)
-def test_a_converted_checkpoint_is_the_model_of_its_folder(family: str, tmp_path: Path) -> None:
-    """The same ids and, but where q and k were turned, all bits of logits; what no key says is what the folder says."""
+def convert(family: str, tmp_path: Path, **other: Any) -> tuple[Path, Path]:
+    """A folder, and the file that the converter makes of it; `other` keys than it has."""
     arch, settings, more = CONVERTED[family]
     source = checkpoint(tmp_path / "in", family, **settings)
     config, model = json.loads((source / "config.json").read_text()), oic.Model.open(source)
@@ -265,23 +308,49 @@ def test_a_converted_checkpoint_is_the_model_of_its_folder(family: str, tmp_path
         "feed_forward_length": config["intermediate_size"], "block_count": config["num_hidden_layers"],
         "attention.head_count": config["num_attention_heads"],
     }  # fmt: skip
-    if family != "gpt_neox":
+    if family not in ("gpt_neox", "mamba2"):
         keys["attention.head_count_kv"] = config["num_key_value_heads"]
-    wanted = import_checkpoint(source, tmp_path / "wanted")
-    eps = next(float(v) for v in re.findall(r"eps=([0-9.e-]+)", wanted.graph.read_text()))
-    kind = "rms_" if "rms_norm" in wanted.graph.read_text() else ""
+    wanted = import_checkpoint(source, tmp_path / "wanted").graph.read_text()
+    eps = next(float(v) for v in re.findall(r"eps=([0-9.e-]+)", wanted))
+    kind = "rms_" if "rms_norm" in wanted else ""
     if family == "phi3":
         tensors |= {f"rope_factors_{n}.weight": np.array(config["rope_scaling"][f"{n}_factor"], np.float32)
                     for n in ("short", "long")}  # fmt: skip
-    file = write(tmp_path / "m.gguf", arch, tensors, **keys, **{f"attention.layer_norm_{kind}epsilon": eps}, **more)
-    made = import_checkpoint(file, tmp_path / "made")
+    keys |= {f"attention.layer_norm_{kind}epsilon": eps} | more | other
+    return source, write(tmp_path / "m.gguf", arch, tensors, **{k: v for k, v in keys.items() if v is not None})
+
+
+@pytest.mark.parametrize("family", CONVERTED)
+def test_a_converted_checkpoint_is_the_model_of_its_folder(family: str, tmp_path: Path) -> None:
+    """The same ids and, but where q and k were turned or factors are in the weights, all bits of logits."""
+    arch = CONVERTED[family][0]
+    made, wanted = (import_checkpoint(path, tmp_path / path.name.split(".")[-1]) for path in convert(family, tmp_path)[::-1])
     ids = (1, 5, 9, 2, 20, 7, 7, 3, 11, 0)
     found, known = logits(made, ids), logits(wanted, ids)
-    if arch in TURNED:
-        assert 'style="interleaved"' in made.graph.read_text()
+    if arch in TURNED or family in HYBRIDS:
+        assert ('style="interleaved"' in made.graph.read_text()) == (arch in TURNED and arch != "granitehybrid")
         assert float(np.abs(found - known).max()) <= 1e-5 and found.argmax(-1).tolist() == known.argmax(-1).tolist()
     else:
         assert found.tobytes() == known.tobytes()
+
+
+WRONG_STATES: dict[str, dict[str, Any]] = {
+    "granitemoehybrid": {
+        "attention.head_count_kv": [0, 0, 2], "ssm.inner_size": 16, "ssm.state_size": 1 << 31, "ssm.time_step_rank": 4,
+        "ssm.group_count": 5, "ssm.conv_kernel": "4", "rope.scaling.finetuned": 1, "attention.head_count": [4] * 4,
+        "embedding_scale": True, "logit_scale": "2",
+    },
+    "falcon_h1": {"ssm.group_count": 0, "attention.head_count_kv": [2, 1], "ssm.time_step_rank": 3},
+    "lfm2": {"shortconv.l_cache": 4, "attention.head_count_kv": [2, 0, 2, 2], "attention.head_count": 0},
+    "mamba2": {"ssm.group_count": 0, "ssm.inner_size": "a", "block_count": 1 << 31},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("family", WRONG_STATES)
+def test_keys_of_layers_with_states_that_are_wrong_are_named(family: str, tmp_path: Path) -> None:
+    for key, value in WRONG_STATES[family].items():
+        source = convert(family, tmp_path / key.split(".")[-1], **{key: value})[1]
+        assert f"{key}" in refused(source, tmp_path)[1], (family, key)
 
 
 @pytest.mark.parametrize("family", ["mamba", "falcon_mamba"])
@@ -501,7 +570,7 @@ def test_without_the_package_blocks_are_refused_and_nothing_is_written(
 @pytest.mark.parametrize(
     ("arch", "keys", "slug", "text"),
     [
-        ("mamba2", {}, "import-family", "'general.architecture' is 'mamba2'"),
+        ("t5", {}, "import-family", "'general.architecture' is 't5'"),
         ("lama", {}, "import-family", "the nearest is 'llama'"),
         ("llama", {"embedding_length": None}, "import-config", "nothing says 'embedding_length'"),
         ("llama", {"block_count": 4_000_000_000}, "import-config", "at most"),

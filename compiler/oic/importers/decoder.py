@@ -112,7 +112,8 @@ class Scan:
     """A state space of heads (Mamba-2): `into` gives gates, channels, what is written and read, and steps in time.
 
     Source: Dao and Gu, Transformers are SSMs, 2024.
-    rates         of decay, one a head, or their logarithms with the other sign (`logs`)
+    rates         of decay, one a head, or their logarithms with the other sign (`logs`); these and `skip` are
+                  [heads, 1] if `columns`
     steps_bias    of steps in time
     skip          of channels past the state
     norm          of gated results, each of `norm_groups` parts by itself; before the gate if `norm_first`
@@ -131,6 +132,7 @@ class Scan:
     skip: str
     activation: str
     logs: bool = True
+    columns: bool = False
     norm: Norm | None = None
     norm_groups: int = 1
     norm_first: bool = False

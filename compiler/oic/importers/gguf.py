@@ -9,8 +9,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from oic.diagnostics import fail, nearest
+from oic.importers import mamba2
 from oic.importers.checkpoint import Checkpoint
-from oic.importers.decoder import Decoder, Layer, Matrix, Network, Norm, Places, RotaryEmbedding
+from oic.importers.decoder import (
+    Decoder,
+    Layer,
+    Matrix,
+    Network,
+    Norm,
+    Places,
+    RotaryEmbedding,
+    ShortConvolution,
+    TimeFilter,
+)  # fmt: skip
 from oic.importers.experts import gguf_experts
 
 ARCHITECTURE = "general.architecture"
@@ -38,6 +49,9 @@ class Architecture:
     turned      norms of q and k come behind rotary positions
     near_rope   layers without a window have no rotary positions
     whole       the shares of the experts that a token takes add up to 1
+    multiplied  the embedding and what sublayers add have factors, logits are divided, and a key says whether positions
+                are rotary
+    final       what the norm before the head is called
     """
 
     norm: str = "rms"
@@ -54,11 +68,14 @@ class Architecture:
     turned: bool = False
     near_rope: bool = False
     whole: bool = True
+    multiplied: bool = False
+    final: str = "output_norm"
 
 
 _GEMMA = Architecture(activation="gelu_pytorch_tanh", scaled=True)
 _GLM = Architecture(style="interleaved", fused=True)
 _COHERE = Architecture(norm="layer", style="interleaved", parallel=True)
+_GRANITE = Architecture(style="interleaved", multiplied=True)
 _RELU2 = Architecture(norm="layer", activation="relu2")
 ARCHITECTURES = {
     "llama": Architecture(style="interleaved"),
@@ -83,6 +100,12 @@ ARCHITECTURES = {
     "jais2": _RELU2,
     "seed_oss": Architecture(before="post_attention_norm"),
     "hunyuan-dense": Architecture(turned=True),
+    "granite": _GRANITE,
+    "granitemoe": _GRANITE,
+    "granitehybrid": _GRANITE,
+    "falcon-h1": Architecture(),
+    "lfm2": Architecture(final="token_embd_norm"),
+    "mamba2": Architecture(),
     "starcoder2": Architecture(norm="layer", activation="gelu_pytorch_tanh"),
 }
 """By `general.architecture`.  Source: llama.cpp, `convert_hf_to_gguf.py` and `src/llama-model.cpp`."""
@@ -107,38 +130,63 @@ def read(c: Checkpoint) -> Decoder:
         raise fail("import-family", f"{c.model.name}: '{ARCHITECTURE}' is '{name}', which is not known", hint=hint)
     a, c.scope = ARCHITECTURES[name], f"{name}."
     c.config["model_type"] = name
-    for key in ("attention.shared_kv_layers", "attention.max_alibi_bias", "residual_scale", "embedding_scale"):
+    factors = ("residual_scale", "embedding_scale")
+    for key in ("attention.shared_kv_layers", "attention.max_alibi_bias", *(() if a.multiplied else factors)):
         if used := c.optional(key):
             raise c.unsupported(key, used, "none")
     c.assume({key: value for key, value in DEFAULTS.get(name, {}).items() if not c.has(key)})
     read_ends(c)
-    width, heads = c.size("embedding_length"), c.size("attention.head_count")
-    count = c.layers("block_count")
+    width, count = c.size("embedding_length"), c.layers("block_count")
+    mixers = [_mixers(c, f"blk.{i}.") for i in range(count)]
+    heads, kv_heads, head = _heads(c, width, mixers)
+    eps = c.number("attention.layer_norm_rms_epsilon" if a.norm == "rms" else "attention.layer_norm_epsilon")
+    positions, embed = c.shape("position_embd.weight"), c.shape("token_embd.weight")
+    large, layers, experts = a.large == count, _layers(c, a, mixers, head), gguf_experts(c, whole=a.whole)
+    sublayers, factor = _sublayers(c, a, eps, head), "logits_divisor" if a.multiplied else "logits_scale"
+    sublayers[factor] = (c.number("logit_scale") if a.parallel else c.optional("logit_scale")) or None
+    widths = *["expert_feed_forward_length"] * (experts is not None), "feed_forward_length"
+    return Decoder(
+        # rows of the embedding: some files have more of them than texts of tokens
+        family=name, vocab=embed[0] if len(embed) == 2 else c.size("vocab_size"), width=width, heads=heads,
+        kv_heads=kv_heads, head_size=head, experts=experts, inner=c.size(*widths) if sublayers["network"] else 0,
+        context=Decoder.room(c.size("context_length"), layers), layers=layers,
+        clip=c.optional("attention.clamp_kqv") or None,
+        embed="token_embd.weight", embed_scale=math.sqrt(width) if a.scaled else c.optional("embedding_scale") or None,
+        positions=None if a.style else Places("position_embd.weight", positions[0] if positions else 0),
+        final=_norm(c, a, eps, a.final) or Norm(f"{a.final}.weight", a.norm, eps),
+        parallel=c.flag("use_parallel_residual", default=a.parallel),
+        residual_scale=c.optional("residual_scale") or None,
+        scale=c.optional("attention.scale") or ((width // heads) ** -0.5 if large else None),
+        softcap=c.optional("attn_logit_softcapping") or None,
+        final_softcap=c.optional("final_logit_softcapping") or None,
+        head=Matrix(c.there("output.weight") or "token_embd.weight"), **sublayers,
+    )  # fmt: skip
+
+
+def _mixers(c: Checkpoint, layer: str) -> tuple[str, ...]:
+    """What mixes tokens in a layer, as its weights say; attention, where they say nothing."""
+    other = {"scan": "ssm_a", "convolution": "shortconv.conv.weight"}
+    found = tuple(mixer for mixer, name in other.items() if c.model.has(layer + name))
+    attends = not found or c.model.has(layer + "attn_output.weight")
+    return (*found, *["attention"] * attends)
+
+
+def _heads(c: Checkpoint, width: int, mixers: list[tuple[str, ...]]) -> tuple[int, int, int]:
+    """Heads of queries, and of keys and values, and their size; 0 where no layer has attention."""
+    key, attends = "attention.head_count_kv", ["attention" in mixer for mixer in mixers]
+    if not any(attends):
+        return 0, 0, 0
+    if isinstance(c.value(key), list):  # 0 in layers without attention
+        listed = [n for n, looks in zip(c.items(key, len(mixers)) or [], attends) if looks]
+        c.demand(listed == listed[:1] * len(listed), key, c.value(key), "one number in all layers with attention")
+        c.config[key] = listed[0]
+    heads = c.size("attention.head_count")
     if width % heads and not c.has("attention.key_length"):
         raise c.unsupported("attention.head_count", heads, f"a divisor of 'embedding_length', {width}")
     head = c.size("attention.key_length", default=width // heads)
     if c.size("attention.value_length", default=head) != head:
         raise c.unsupported("attention.value_length", c.size("attention.value_length"), f"'key_length', {head}")
-    eps = c.number("attention.layer_norm_rms_epsilon" if a.norm == "rms" else "attention.layer_norm_epsilon")
-    positions, embed = c.shape("position_embd.weight"), c.shape("token_embd.weight")
-    large, layers, experts = a.large == count, _layers(c, a, count, head), gguf_experts(c, whole=a.whole)
-    return Decoder(
-        # rows of the embedding: some files have more of them than texts of tokens
-        family=name, vocab=embed[0] if len(embed) == 2 else c.size("vocab_size"), width=width, heads=heads,
-        kv_heads=c.size("attention.head_count_kv", default=heads), head_size=head, experts=experts,
-        inner=c.size(*["expert_feed_forward_length"] * (experts is not None), "feed_forward_length"),
-        context=Decoder.room(c.size("context_length"), layers), layers=layers,
-        clip=c.optional("attention.clamp_kqv") or None,
-        embed="token_embd.weight", embed_scale=math.sqrt(width) if a.scaled else None,
-        positions=None if a.style else Places("position_embd.weight", positions[0] if positions else 0),
-        final=_norm(c, a, eps, "output_norm") or Norm("output_norm.weight", a.norm, eps),
-        parallel=c.flag("use_parallel_residual", default=a.parallel),
-        logits_scale=(c.number("logit_scale") if a.parallel else c.optional("logit_scale")) or None,
-        scale=c.optional("attention.scale") or ((width // heads) ** -0.5 if large else None),
-        softcap=c.optional("attn_logit_softcapping") or None,
-        final_softcap=c.optional("final_logit_softcapping") or None,
-        head=Matrix(c.there("output.weight") or "token_embd.weight"), **_sublayers(c, a, eps, head),
-    )  # fmt: skip
+    return heads, c.size(key, default=heads), head
 
 
 def read_ends(c: Checkpoint) -> None:
@@ -153,9 +201,9 @@ def _norm(c: Checkpoint, a: Architecture, eps: float, name: str) -> Norm | None:
     """A norm where its weights are there."""
     if a.bare_norms and name.endswith(("attn_norm", "ffn_norm", "output_norm")):
         return Norm(None, a.norm, eps)
-    by_head = len(c.shape(f"{name}.weight")) == 2
-    bias = c.there(f"{name}.bias")
-    return Norm(f"{name}.weight", a.norm, eps, bias, by_head=by_head) if c.present(f"{name}.weight") else None
+    tensor = c.there(f"{name}.weight") or c.there(name)  # Falcon-H1's have no ending
+    by_head, bias = len(c.shape(tensor or name)) == 2, c.there(f"{name}.bias")
+    return Norm(tensor, a.norm, eps, bias, by_head=by_head) if tensor else None
 
 
 def _sublayers(c: Checkpoint, a: Architecture, eps: float, head: int) -> dict[str, Any]:
@@ -172,9 +220,18 @@ def _sublayers(c: Checkpoint, a: Architecture, eps: float, head: int) -> dict[st
     several = "_exps" if c.optional("expert_count") else ""
     up, down = part(f"ffn_up{several}"), part(f"ffn_down{several}")
     gate = up if a.fused else part(f"ffn_gate{several}") if c.present(f"blk.{{l}}.ffn_gate{several}.weight") else None
-    q_norm = norm("attn_q_norm")
+    q_norm, filter = norm("attn_q_norm"), "blk.{l}.shortconv.conv"
+    network = Network(up, down, a.activation, gate) if head or c.present(up.tensor) else None
     return {
-        **parts, "o": part("attn_output"), "network": Network(up, down, a.activation, gate),
+        **parts, "o": part("attn_output"), "network": network,
+        "convolution": ShortConvolution(
+            part("shortconv.in_proj"), TimeFilter.of(c, filter, "shortconv.l_cache"), part("shortconv.out_proj")
+        ) if c.present(f"{filter}.weight") else None,
+        "scan": mamba2.scan(
+            c, "blk.{l}.", mamba2.GGUF_KEYS, a.activation, groups=1, eps=eps, normed=None,
+            modules=mamba2.GGUF_MODULES, logs=False,
+        )
+        if c.present("blk.{l}.ssm_a") else None,
         "q_norm": q_norm, "k_norm": norm("attn_k_norm"),
         "norm_whole": q_norm is not None and not q_norm.by_head and c.shape(q_norm.tensor or "") != (head,),
         "norm_turned": q_norm is not None and a.turned, "before_attention": norm("attn_norm"),
@@ -183,20 +240,22 @@ def _sublayers(c: Checkpoint, a: Architecture, eps: float, head: int) -> dict[st
     }  # fmt: skip
 
 
-def _layers(c: Checkpoint, a: Architecture, count: int, head: int) -> tuple[Layer, ...]:
-    """Windows and rotary positions of each layer."""
+def _layers(c: Checkpoint, a: Architecture, mixers: list[tuple[str, ...]], head: int) -> tuple[Layer, ...]:
+    """Windows and rotary positions of each layer, and what mixes tokens there."""
     window = c.size("attention.sliding_window") if a.near_rope or c.optional("attention.sliding_window") else None
-    sliding = [window is not None and slides for slides in _sliding(c, a, count)]
-    everywhere = _rope(c, a, head) if a.style else None
+    sliding = [window is not None and slides for slides in _sliding(c, a, len(mixers))]
+    turned = not a.multiplied or c.flag("rope.scaling.finetuned", default=True)
+    everywhere = _rope(c, a, head) if a.style and turned and head else None
     near = everywhere
     if everywhere and (c.has("rope.freq_base_swa") or c.family == "gemma3"):
         near = RotaryEmbedding(c.positive("rope.freq_base_swa", default=LOCAL_BASE), everywhere.dims, everywhere.style)
-    every = a.bare_rope or count + 1
+    every = a.bare_rope or len(mixers) + 1
     return tuple(
-        Layer(window if slides else None, (near if slides else everywhere) if turned else None)
-        for i, slides in enumerate(sliding)
+        Layer(window if slides else None, (near if slides else everywhere) if turned else None, mixer)
+        if "attention" in mixer else Layer(mixers=mixer)
+        for i, (slides, mixer) in enumerate(zip(sliding, mixers))
         for turned in [(i + 1) % every != 0 and (slides or not a.near_rope)]
-    )
+    )  # fmt: skip
 
 
 def _sliding(c: Checkpoint, a: Architecture, count: int) -> list[bool]:

@@ -18,6 +18,13 @@ HYBRID_KEYS = {
     "conv_bias": "mamba_conv_bias",
 }  # fmt: skip
 """What configurations call sizes and biases."""
+MODULES = ("in_proj", "conv1d", "out_proj", "A_log", "dt_bias", "D", "norm")
+"""Those of a state space, as `scan` takes them; then those of GGUF files, which store -exp(A_log), and their keys."""
+GGUF_MODULES = ("ssm_in", "ssm_conv1d", "ssm_out", "ssm_a", "ssm_dt.bias", "ssm_d", "ssm_norm")
+GGUF_KEYS = {
+    "heads": "ssm.time_step_rank", "inner": "ssm.inner_size", "groups": "ssm.group_count", "state": "ssm.state_size",
+    "taps": "ssm.conv_kernel",
+}  # fmt: skip
 LIMITS = "time_step_limit"
 
 
@@ -40,35 +47,41 @@ def read(c: Checkpoint) -> Decoder:
 
 
 def scan(
-    c: Checkpoint, place: str, keys: dict[str, str], activation: str, *, groups: int, eps: float, normed: bool = True,
-    **more: Any,
+    c: Checkpoint, place: str, keys: dict[str, str], activation: str, *, groups: int, eps: float,
+    normed: bool | None = True, modules: tuple[str, ...] = MODULES, **more: Any,
 ) -> Scan:  # fmt: skip
     """The state space of a module; shapes tell its sizes, and the configuration may not say others.
 
     groups  of heads, where nothing says it
-    normed  it has a norm
+    normed  it has a norm; None: where its weights are there
     """
-    into, out = Matrix.of(c, place + "in_proj"), Matrix.of(c, place + "out_proj")
-    convolution = TimeFilter.of(c, place + "conv1d", keys["taps"])
-    shapes = {name: c.shape(name) for name in (place + "A_log", out.tensor)}
+    parts = [place + name for name in modules]
+    into, out, (rates, steps_bias, skip, norm) = Matrix.of(c, parts[0]), Matrix.of(c, parts[2]), parts[3:]
+    convolution = TimeFilter.of(c, parts[1], keys["taps"])
+    shapes = {name: c.shape(name) for name in (rates, out.tensor)}
     groups = c.size(keys["groups"], default=groups)
-    (heads,), (_width, inner) = shapes.values() if list(map(len, shapes.values())) == [1, 2] else ((1,), (1, 0))
+    known = shapes[rates] and len(shapes[out.tensor]) == 2
+    (heads, *ones), (_width, inner) = shapes.values() if known else ((1,), (1, 0))
     rest = convolution.channels - inner
-    if not 0 < heads <= inner or inner % heads or rest < 2 * groups or rest % (2 * groups) or heads % groups:
+    fits = 0 < heads <= inner and inner % heads == 0 and ones in ([], [1])
+    if not fits or rest < 2 * groups or rest % (2 * groups) or heads % groups:
         shapes[convolution.filter.tensor] = (convolution.channels,)
-        raise c.misshapen("state space", shapes, f"A_log [heads], channels that {keys['groups']} divides")
-    sizes = {"heads": heads, "head": inner // heads, "state": rest // 2 // groups, "taps": convolution.taps}
-    for name, size in sizes.items():
-        said = c.value(keys[name])
+        raise c.misshapen("state space", shapes, f"rates [heads], channels that {keys['groups']} divides")
+    state = rest // 2 // groups
+    sizes = {"heads": heads, "head": inner // heads, "inner": inner, "state": state, "taps": convolution.taps}
+    for name in sizes.keys() & keys.keys():
+        said, size = c.value(keys[name]), sizes[name]
         c.demand(said in (None, "auto", size), keys[name], said, f"{size}, as the shapes of the tensors say")
     for matrix, name in ((into, "bias"), (out, "out_bias"), (convolution.filter, "conv_bias")):
-        if matrix.bias:
+        if matrix.bias and name in keys:
             c.deny(keys[name])
     _demand_free_steps(c)
+    norm += ".weight"
+    normed = c.present(norm) if normed is None else normed
     return Scan(
-        into, convolution, out, heads, inner // heads, groups, sizes["state"], place + "A_log", place + "dt_bias",
-        place + "D", activation, norm=Norm(place + "norm.weight", "rms", eps) if normed else None,
-        norm_groups=groups, **more,
+        into, convolution, out, heads, inner // heads, groups, state, rates, steps_bias, skip, activation,
+        norm=Norm(norm, "rms", eps, by_head=len(c.shape(norm)) == 2) if normed else None, norm_groups=groups,
+        columns=bool(ones), **more,
     )  # fmt: skip
 
 
