@@ -59,6 +59,14 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "qwen3_moe": {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "norm_topk_prob": True},
     "olmoe": {"num_experts": 4, "num_experts_per_tok": 1},
     "granitemoeshared": {"shared_intermediate_size": 8, "attention_multiplier": 0.3},
+    "lfm2_moe": {
+        "num_hidden_layers": 4, "layer_types": ["conv", "full_attention", "conv", "conv"], "conv_L_cache": 3, "num_experts": 4,
+        "num_experts_per_tok": 2, "moe_intermediate_size": 12, "num_dense_layers": 1,
+    },
+    "dots1": {
+        "n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 12, "n_shared_experts": 2,
+        "first_k_dense_replace": 1, "routed_scaling_factor": 1.5, "norm_topk_prob": True,
+    },
     "opt": {"ffn_dim": 20},
     "mamba": {"state_size": 3, "conv_kernel": 4, "time_step_rank": 2},
     "falcon_mamba": {"state_size": 3, "conv_kernel": 4, "time_step_rank": 2, "tie_word_embeddings": False},
@@ -82,6 +90,8 @@ FAMILIES: dict[str, dict[str, Any]] = {
 """A configuration of each, beside SMALL, with what is its own."""
 HYBRIDS = ("mamba2", "lfm2", "granitemoehybrid", "falcon_h1")
 """Families of which some layers, or all, keep a state that cannot be taken back."""
+MIXTURES = ("mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "granitemoeshared", "lfm2_moe", "dots1", "ernie4_5_moe")
+"""Families with experts."""
 
 
 def checkpoint(folder: Path, family: str, seed: int = 0, **settings: Any) -> Path:
@@ -92,7 +102,7 @@ def checkpoint(folder: Path, family: str, seed: int = 0, **settings: Any) -> Pat
     (folder / "config.json").write_text(json.dumps(config))
     own = {"gpt2": gpt2, "gpt_neo": gpt_neo, "gpt_neox": gpt_neox, "opt": opt, "phi": phi, "mamba": mamba, "falcon_mamba": mamba}
     own |= dict.fromkeys(HYBRIDS, hybrid)
-    own |= dict.fromkeys(("mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "granitemoeshared"), mixture)
+    own |= dict.fromkeys(MIXTURES, mixture)
     shapes = own.get(family, llama)(config)
     tensors = {n: ("F32", _random(rng, shape).astype(np.float32)) for n, shape in shapes.items()}
     write_safetensors(folder / "model.safetensors", tensors)
@@ -234,36 +244,56 @@ def hybrid(config: dict[str, Any]) -> Shapes:
         if family == "granitemoehybrid":
             del whole[f"{layer}mlp.up_proj.weight"]
             whole[f"{layer}shared_mlp.input_linear.weight"] = (40, width)
+            whole |= experts(config, layer) if config["num_local_experts"] else {}
     return whole
 
 
 def mixture(config: dict[str, Any]) -> Shapes:
-    """The tensors of families with experts: those of the family without, with several networks."""
+    """The tensors of families with experts: those of the family without, with several networks in layers that have them."""
     family, width = config["model_type"], config["hidden_size"]
-    kin = {"qwen2_moe": "qwen2", "qwen3_moe": "qwen3"}.get(family, "llama")
-    shapes = {n: s for n, s in llama({**config, "model_type": kin}).items() if ".mlp." not in n}
-    inner = config.get("moe_intermediate_size", config["intermediate_size"])
-    count = config.get("num_experts") or config.get("num_local_experts", 8)
-    shared = config.get("shared_expert_intermediate_size") or config.get("shared_intermediate_size")
-    names = ("w1", "w2", "w3") if family == "mixtral" else ("gate_proj", "down_proj", "up_proj")
-    for layer in (f"model.layers.{i}." for i in range(config["num_hidden_layers"])):
+    kin = {"qwen2_moe": "qwen2", "qwen3_moe": "qwen3", "dots1": "qwen3", "lfm2_moe": "lfm2"}.get(family, "llama")
+    shapes = (hybrid if kin == "lfm2" else llama)({**config, "model_type": kin})
+    only = config.get("mlp_only_layers") or ()
+    for i in range(config["num_hidden_layers"]):
+        layer, place = f"model.layers.{i}.", "feed_forward." if kin == "lfm2" else "mlp."
+        keys = ("num_dense_layers", "first_k_dense_replace", "moe_layer_start_index")
+        first = next((config[key] for key in keys if key in config), 0)
+        if i >= first and i not in only and (i + 1) % config.get("decoder_sparse_step", 1) == 0:
+            shapes = {n: s for n, s in shapes.items() if not n.startswith(layer + place)} | experts(config, layer)
         if family == "olmoe":
             shapes |= {f"{layer}self_attn.q_norm.weight": (width,), f"{layer}self_attn.k_norm.weight": (width // 2,)}
-        if family == "granitemoeshared":
-            place = f"{layer}block_sparse_moe."
-            shapes |= {f"{place}router.layer.weight": (count, width), f"{place}input_linear.weight": (count, 2 * inner, width)}
-            shapes |= {f"{place}output_linear.weight": (count, width, inner)}
-            shapes |= {f"{layer}shared_mlp.input_linear.weight": (2 * shared, width)}
-            shapes |= {f"{layer}shared_mlp.output_linear.weight": (width, shared)}
-            continue
-        place = layer + ("block_sparse_moe." if family == "mixtral" else "mlp.")
-        networks = {f"{place}experts.{e}.": inner for e in range(count)} | ({f"{place}shared_expert.": shared} if shared else {})
-        shapes[f"{place}gate.weight"] = (count, width)
-        if shared:
-            shapes[f"{place}shared_expert_gate.weight"] = (1, width)
-        for network, own in networks.items():
-            sizes = (own, width), (width, own), (own, width)
-            shapes |= {f"{network}{n}.weight": size for n, size in zip(names, sizes, strict=True)}
+    return shapes
+
+
+def experts(config: dict[str, Any], layer: str) -> Shapes:
+    """The tensors of several networks of a layer."""
+    family, width = config["model_type"], config["hidden_size"]
+    inner = config.get("moe_intermediate_size", config["intermediate_size"])
+    counts = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+    count = next((config[key] for key in counts if key in config), 8)
+    shared = config.get("shared_expert_intermediate_size") or config.get("shared_intermediate_size")
+    shared = shared or inner * config.get("n_shared_experts", config.get("moe_num_shared_experts", 0))
+    names = ("w1", "w2", "w3") if family in ("mixtral", "lfm2_moe") else ("gate_proj", "down_proj", "up_proj")
+    if family.startswith("granite"):
+        place = f"{layer}block_sparse_moe."
+        shapes: Shapes = {f"{place}router.layer.weight": (count, width), f"{place}input_linear.weight": (count, 2 * inner, width)}
+        shapes |= {f"{place}output_linear.weight": (count, width, inner)}
+        shapes |= {f"{layer}shared_mlp.input_linear.weight": (2 * shared, width)}
+        return shapes | {f"{layer}shared_mlp.output_linear.weight": (width, shared)}
+    place = layer + {"mixtral": "block_sparse_moe.", "lfm2_moe": "feed_forward."}.get(family, "mlp.")
+    several = "shared_expert" if family == "qwen2_moe" else "shared_experts"
+    networks = {f"{place}experts.{e}.": inner for e in range(count)} | ({f"{place}{several}.": shared} if shared else {})
+    shapes = {f"{place}gate.weight": (count, width)}
+    if family == "qwen2_moe":
+        shapes[f"{place}shared_expert_gate.weight"] = (1, width)
+    biases: Shapes = {
+        "lfm2_moe": {"expert_bias": (count,)}, "dots1": {"gate.e_score_correction_bias": (count,)},
+        "ernie4_5_moe": {"moe_statics.e_score_correction_bias": (1, count)},
+    }.get(family, {})  # fmt: skip
+    shapes |= {place + name: shape for name, shape in biases.items()}
+    for network, own in networks.items():
+        sizes = (own, width), (width, own), (own, width)
+        shapes |= {f"{network}{n}.weight": size for n, size in zip(names, sizes, strict=True)}
     return shapes
 
 

@@ -195,6 +195,12 @@ def test_gpt2_in_gguf_is_that_of_the_folder(tmp_path: Path) -> None:
 
 
 GRANITE = {"embedding_scale": 3.0, "attention.scale": 0.3, "residual_scale": 0.4, "logit_scale": 2.0}
+GRANITE_HYBRID = {
+    **GRANITE, "attention.head_count_kv": [0, 0, 2, 0], "rope.scaling.finetuned": False, "ssm.inner_size": 32,
+    "ssm.state_size": 3, "ssm.time_step_rank": 8, "ssm.group_count": 1, "ssm.conv_kernel": 4,
+}  # fmt: skip
+ERNIE = {"moe_num_experts": 4, "moe_k": 2, "moe_intermediate_size": 12, "moe_num_shared_experts": 2,
+         "moe_layer_start_index": 1, "head_dim": 4}  # fmt: skip
 CONVERTED: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     # family: architecture, settings of the configuration, keys
     "gpt_neox": ("gptneox", {}, {"rope.dimension_count": 2, "use_parallel_residual": True}),
@@ -224,12 +230,31 @@ CONVERTED: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         "attention.key_length": 6, "attention.value_length": 6,
     }),
     "olmoe": ("olmoe", {}, {"expert_count": 4, "expert_used_count": 1}),
+    "qwen2_moe": ("qwen2moe", {"num_experts": 4}, {
+        "expert_count": 4, "expert_used_count": 3, "expert_feed_forward_length": 12, "expert_shared_feed_forward_length": 8,
+    }),
+    "lfm2_moe": ("lfm2moe", {}, {
+        "expert_count": 4, "expert_used_count": 2, "expert_feed_forward_length": 12, "expert_gating_func": 2,
+        "leading_dense_block_count": 1, "attention.head_count_kv": [0, 2, 0, 0], "shortconv.l_cache": 3, "rope.freq_base": 1e6,
+    }),
+    "dots1": ("dots1", {"num_key_value_heads": 4}, {
+        "expert_count": 4, "expert_used_count": 2, "expert_feed_forward_length": 12, "expert_gating_func": 2,
+        "leading_dense_block_count": 1, "expert_weights_scale": 1.5, "expert_weights_norm": True, "expert_shared_count": 2,
+    }),
+    "ernie4_5_moe": ("ernie4_5-moe", ERNIE, {
+        "expert_count": 4, "expert_used_count": 2, "expert_feed_forward_length": 12, "leading_dense_block_count": 1,
+        "interleave_moe_layer_step": 1, "expert_shared_feed_forward_length": 24, "expert_shared_count": 2, "rope.freq_base": 5e5,
+    }),
+    "ernie4_5": ("ernie4_5", {"head_dim": 4}, {"rope.freq_base": 5e5}),
+    "granitemoeshared": ("granitemoe", {"num_local_experts": 4, "logits_scaling": 2.0}, {
+        "expert_count": 4, "expert_used_count": 2, "expert_shared_feed_forward_length": 8, "attention.scale": 0.3, "logit_scale": 2.0,
+    }),
+    "granitemoehybrid+experts": ("granitehybrid", {"num_local_experts": 4, "intermediate_size": 12}, {
+        **GRANITE_HYBRID, "expert_count": 4, "expert_used_count": 2, "expert_shared_feed_forward_length": 20,
+    }),
     "hunyuan_v1_dense": ("hunyuan-dense", {}, {"rope.scaling.type": "none", "rope.freq_base": 1e4 * 50.0**2}),
     "granite": ("granite", {}, GRANITE),
-    "granitemoehybrid": ("granitehybrid", {}, {
-        **GRANITE, "attention.head_count_kv": [0, 0, 2, 0], "rope.scaling.finetuned": False, "ssm.inner_size": 32,
-        "ssm.state_size": 3, "ssm.time_step_rank": 8, "ssm.group_count": 1, "ssm.conv_kernel": 4,
-    }),
+    "granitemoehybrid": ("granitehybrid", {}, GRANITE_HYBRID),
     "falcon_h1": ("falcon-h1", {"mamba_norm_before_gate": False}, {
         "ssm.inner_size": 24, "ssm.state_size": 3, "ssm.time_step_rank": 4, "ssm.group_count": 2, "ssm.conv_kernel": 4,
     }),
@@ -241,7 +266,7 @@ CONVERTED: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 }  # fmt: skip
 
 
-TURNED = ("smollm3", "olmo", "llama", "granite", "granitehybrid")
+TURNED = ("smollm3", "olmo", "llama", "granite", "granitemoe", "granitehybrid")
 """Architectures in whose files rows of q and k are in the order of adjacent pairs."""
 
 
@@ -286,11 +311,21 @@ def converted(tensors: Tensors, arch: str, config: dict[str, Any]) -> Tensors:
             array = array.reshape(own, 2, array.shape[0] // own // 2, -1).swapaxes(1, 2).reshape(array.shape)
         if arch == "nemotron" and name.endswith("norm.weight"):
             array = array + np.float32(1)
-        if ".shared_mlp.input_linear" in name:  # of networks without experts
-            parts = dict(zip(("gate", "up"), np.split(array, 2), strict=True))
-            found |= {f"blk.{name.split('.')[2]}.ffn_{n}.weight": part for n, part in parts.items()}
+        if ".input_linear" in name:
+            parts = dict(zip(("gate", "up"), np.split(array, 2, axis=-2), strict=True))
+            ending = "_exps" if array.ndim == 3 else "_shexp" if config["num_local_experts"] else ""
+            found |= {f"blk.{name.split('.')[2]}.ffn_{n}{ending}.weight": part for n, part in parts.items()}
             continue
-        name, array = of_states(name.replace("shared_mlp.output_linear", "mlp.down_proj"), array, config)
+        if "shared_expert_gate" in name:
+            array = array[0]
+        if "_bias" in name and "dt_bias" not in name:  # of experts, for their choice
+            found[f"blk.{name.split('.')[2]}.exp_probs_b.bias"] = array.reshape(-1)
+            continue
+        if not config.get("num_local_experts"):
+            name = name.replace("shared_mlp.output_linear", "mlp.down_proj")
+        name, array = of_states(name, array, config)
+        if arch == "lfm2moe" and ".experts." in name:
+            name = name.removeprefix("model.")
         place = names.get_name(name, try_suffixes=(".weight", ".bias"))
         assert place is not None, name
         found[place] = array
@@ -300,6 +335,7 @@ def converted(tensors: Tensors, arch: str, config: dict[str, Any]) -> Tensors:
 def convert(family: str, tmp_path: Path, **other: Any) -> tuple[Path, Path]:
     """A folder, and the file that the converter makes of it; `other` keys than it has."""
     arch, settings, more = CONVERTED[family]
+    family = family.split("+")[0]
     source = checkpoint(tmp_path / "in", family, **settings)
     config, model = json.loads((source / "config.json").read_text()), oic.Model.open(source)
     tensors = converted({n: np.array(model.tensor(n)) for n in model.names()}, arch, config)
@@ -327,8 +363,8 @@ def test_a_converted_checkpoint_is_the_model_of_its_folder(family: str, tmp_path
     made, wanted = (import_checkpoint(path, tmp_path / path.name.split(".")[-1]) for path in convert(family, tmp_path)[::-1])
     ids = (1, 5, 9, 2, 20, 7, 7, 3, 11, 0)
     found, known = logits(made, ids), logits(wanted, ids)
-    if arch in TURNED or family in HYBRIDS:
-        assert ('style="interleaved"' in made.graph.read_text()) == (arch in TURNED and arch != "granitehybrid")
+    if arch in TURNED or arch.startswith("ernie") or family in HYBRIDS:
+        assert ('style="interleaved"' in made.graph.read_text()) == (arch in (*TURNED, "ernie4_5", "ernie4_5-moe") and arch != "granitehybrid")
         assert float(np.abs(found - known).max()) <= 1e-5 and found.argmax(-1).tolist() == known.argmax(-1).tolist()
     else:
         assert found.tobytes() == known.tobytes()
@@ -585,7 +621,10 @@ def test_without_the_package_blocks_are_refused_and_nothing_is_written(
         ("llama", {"attention.head_count": [4, 4]}, "import-config", "a positive integer"),
         ("llama", {"attention.value_length": 4}, "import-unsupported", "attention.value_length"),
         ("llama", {"expert_count": 8, "expert_used_count": 9}, "import-unsupported", "'expert_used_count' is 9"),
-        ("llama", {"expert_count": 8, "expert_used_count": 2, "expert_gating_func": 2}, "import-unsupported", "'expert_gating_func' is 2"),
+        ("llama", {"expert_count": 8, "expert_used_count": 2, "expert_gating_func": 3}, "import-unsupported", "'expert_gating_func' is 3"),
+        ("llama", {"expert_count": 8, "expert_used_count": 2}, "import-weights", "missing: blk.0.ffn_down_exps.weight"),
+        ("llama", {"expert_count": 8, "expert_used_count": 2, "expert_group_count": 4}, "import-unsupported",
+         "'expert_group_count' is 4"),
         ("llama", {"residual_scale": 0.5}, "import-unsupported", "'residual_scale' is 0.5"),
         ("command-r", {"attention.layer_norm_epsilon": 1e-5}, "import-config", "nothing says 'logit_scale'"),
         ("cohere2", {"attention.layer_norm_epsilon": 1e-5, "logit_scale": 1.0}, "import-config",

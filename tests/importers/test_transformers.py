@@ -62,6 +62,9 @@ STATES = ["linear_attention", "linear_attention", "full_attention", "linear_atte
 GROUPS = ["full_attention", "conv", "conv"] * 2 + ["full_attention", "conv"] + ["conv"]
 CONVS = ["conv", "full_attention", "conv", "conv", "full_attention"]
 
+MOE = {"num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 24}
+SHARED = {"num_local_experts": 6, "n_shared_experts": 2}
+
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "llama": ("Llama", {}),
     "llama-all-heads": ("Llama", {"num_key_value_heads": 4}),
@@ -166,6 +169,32 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "olmoe": ("Olmoe", {"num_experts": 6, "num_experts_per_tok": 3, "clip_qkv": None}),
     "granitemoe": ("GraniteMoe", {"num_local_experts": 4, "logits_scaling": 2.0, "embedding_multiplier": 2.0}),
     "granitemoeshared": ("GraniteMoeShared", {"num_local_experts": 4, "shared_intermediate_size": 40}),
+    "qwen2_moe-layers": ("Qwen2Moe", {
+        **MOE, "shared_expert_intermediate_size": 40, "mlp_only_layers": [1], "num_hidden_layers": 5,
+    }),
+    "qwen3_moe-layers": ("Qwen3Moe", {**MOE, "decoder_sparse_step": 2, "norm_topk_prob": True}),
+    "qwen3_moe-dense": ("Qwen3Moe", {**MOE, "mlp_only_layers": [0, 1, 2, 3]}),
+    "granitemoehybrid-experts": ("GraniteMoeHybrid", {**GRANITE4, "num_local_experts": 6, "num_experts_per_tok": 2,
+                                                      "layer_types": STATES, "residual_multiplier": 0.4}),
+    "lfm2_moe": ("Lfm2Moe", {
+        **MOE, "layer_types": CONVS, "num_hidden_layers": 5, "num_dense_layers": 2, "routed_scaling_factor": 1.5,
+    }),
+    "lfm2_moe-without-bias": ("Lfm2Moe", {
+        **MOE, "layer_types": CONVS, "num_hidden_layers": 5, "num_dense_layers": 1, "use_expert_bias": False,
+        "norm_topk_prob": False, "tie_word_embeddings": False, "conv_bias": True,
+    }),
+    "dots1": ("Dots1", {**MOE, **SHARED, "first_k_dense_replace": 2, "norm_topk_prob": True, "routed_scaling_factor": 2.5}),
+    "dots1-windows": ("Dots1", {**MOE, **SHARED, "sliding_window": 5, "max_window_layers": 2}),
+    "glm4_moe": ("Glm4Moe", {**MOE, **SHARED, "head_dim": 16, "use_qk_norm": True, "attention_bias": True}),
+    "ernie4_5_moe": ("Ernie4_5_Moe", {
+        "moe_num_experts": 6, "moe_k": 3, "moe_intermediate_size": 24, "moe_num_shared_experts": 2, "use_bias": True,
+        "moe_layer_interval": 2, "moe_layer_end_index": 2, "moe_layer_start_index": 0,
+    }),
+    "ernie4_5_moe-least": ("Ernie4_5_Moe", {
+        "moe_num_experts": 6, "moe_k": 2, "moe_intermediate_size": 24, "moe_num_shared_experts": 0, "moe_norm_min": 0.6,
+    }),
+    "hunyuan_v1_moe": ("HunYuanMoEV1", {"num_experts": 6, "moe_topk": 3, "head_dim": 16}),
+    "flex_olmo": ("FlexOlmo", {"num_experts": 6, "num_experts_per_tok": 3}),
     "opt": ("OPT", {"ffn_dim": 48, "init_std": 0.3, "word_embed_proj_dim": 32}),
     "opt-untied": ("OPT", {
         "ffn_dim": 48, "init_std": 0.3, "word_embed_proj_dim": 32, "enable_bias": False, "tie_word_embeddings": False,
@@ -333,7 +362,8 @@ def made(family: str, settings: dict[str, Any], folder: Path, dtype: str = "floa
     model = transformers.AutoModelForCausalLM.from_config(config).eval()
     model.set_experts_implementation("eager")  # the others have no f64
     with torch.no_grad():
-        for name, weights in model.named_parameters():
+        biases = [pair for pair in model.named_buffers() if "bias" in pair[0]]  # of experts, for their choice
+        for name, weights in [*model.named_parameters(), *biases]:
             if weights.ndim == 1 or "norm" in name:  # norms and biases that tell a mistake
                 weights.add_(0.2 * torch.randn_like(weights))
             weights.copy_(weights.to(getattr(torch, dtype)))

@@ -160,22 +160,33 @@ class Scan:
 
 @dataclass(frozen=True)
 class Experts:
-    """What makes a mixture of a network: of `count` alike each token takes those with the largest scores.
+    """A mixture of networks: of `count` alike each token takes those with the largest scores.
 
     The names of their matrices have `{e}`, or these are stacked, [count, out, in].  Σ share · network(x), in the order
     of the scores.
 
+    network      each of them, `inner` wide
     taken        networks of a token
-    router       gives the scores, whose softmax the shares are
-    whole        the shares of a token add up to 1
+    router       gives the scores, whose softmax, or sigmoids if `sigmoid`, the shares are
+    bias         added to these where the largest are chosen, and not to the shares: [count], or [1, count]
+    whole        the shares of a token add up to 1: they are divided by their total, or by `least` if it is less, and
+                 `plus` more
+    scale        of the shares
     shared       a network that all tokens take besides, `shared_inner` wide
     shared_gate  gives what that is multiplied by, before its sigmoid
     """
 
+    network: Network
+    inner: int
     count: int
     taken: int
     router: Matrix
     whole: bool
+    sigmoid: bool = False
+    bias: str | None = None
+    least: float | None = None
+    plus: float | None = None
+    scale: float | None = None
     shared: Network | None = None
     shared_inner: int = 0
     shared_gate: Matrix | None = None
@@ -216,11 +227,12 @@ class RotaryEmbedding:
 @dataclass(frozen=True)
 class Layer:
     """What may differ from layer to layer: what mixes tokens, side by side if several do; of attention, how far back it
-    sees (None: to the start), and rotary positions."""
+    sees (None: to the start), and rotary positions; of a model with experts, that it has one network (`dense`)."""
 
     window: int | None = None
     rope: RotaryEmbedding | None = None
     mixers: tuple[str, ...] = ("attention",)
+    dense: bool = False
 
     @property
     def most(self) -> int | None:
@@ -230,10 +242,9 @@ class Layer:
     @property
     def name(self) -> str:
         """What the graph calls a layer of this kind."""
-        if "attention" not in self.mixers:
-            return "_".join(self.mixers)
         reach = "full" if self.window is None else "sliding"
-        return reach if self.rope is not None else f"{reach}_without_rope"
+        named = (reach, *["without_rope"] * (self.rope is None)) if "attention" in self.mixers else self.mixers
+        return "_".join((*named, *["dense"] * self.dense))
 
 
 @dataclass(frozen=True)
@@ -257,7 +268,7 @@ class Decoder:
     convolution, scan     what layers have that mix tokens so
     enter/leave  between the embedding, of `embed_width`, and the layers, and between these and the head
     head         gives the logits; it may be the embedding
-    experts      the network is one of several in every layer
+    network      of the layers without a mixture of them; `experts`, of the others
     """
 
     family: str
@@ -316,7 +327,12 @@ class Decoder:
 
     @property
     def activation(self) -> str:
-        return self.network.activation if self.network else self.scan.activation if self.scan else "linear"
+        return next((part.activation for part in (*self.networks, self.scan) if part), "linear")
+
+    @property
+    def networks(self) -> list[Network]:
+        """Those of its layers, the shared one of a mixture left out."""
+        return [network for network in (self.network, self.experts and self.experts.network) if network]
 
     def having(self, mixer: str) -> int:
         """How many layers have it."""
@@ -337,13 +353,13 @@ class Decoder:
         }
         placed = " and ".join(place for place, found in norms.items() if any(found))
         norm = self.final or self.before_network or self.after_network
-        network, attends = self.network, self.having("attention")
+        gated, attends = any(network.gate for network in self.networks), self.having("attention")
         found = [
             (f"{self.heads} head{'s' * (self.heads > 1)}"
              + (f" over {self.kv_heads}" if self.kv_heads != self.heads else "")) if attends else "",
             *map(str, filter(None, (self.convolution, self.scan))),
             f"{norm.kind} norm {placed} sublayers" + (" (1 + weight)" if norm.plus_one else "") if norm else "no norms",
-            f"{'gated ' if network and network.gate else ''}{self.activation}",
+            f"{'gated ' if gated else ''}{self.activation}",
             f"{self.experts.taken} of {self.experts.count} experts" if self.experts else "",
             "shared expert" if self.experts and self.experts.shared else "",
             next((str(layer.rope) for layer in self.layers if layer.rope), "no rope" if attends else ""),

@@ -21,13 +21,19 @@ def decoder_text(w: Writer, model: Decoder, request: Request, **values: object) 
     by_row = len({kind.mixers for kind in kinds}) > 1
     called = [names[layer] for layer in model.layers] if names else []
     loops = _loops_by_row(called, model.layers) if by_row else _loops(called) if called else []
-    writers = {kind: w for kind in kinds}
-    for kind in kinds if by_row else ():
-        alike = [i for i, layer in enumerate(model.layers) if layer.mixers == kind.mixers]
-        writers[kind] = replace(w, layers=alike)
     values |= {"names": names, "loops": "\n".join(line for loop in loops for line in loop), "by_row": by_row}
-    values |= {"writers": writers}
+    values |= {"writers": _writers(w, model, "mixers"), "network_writers": _writers(w, model, "dense")}
     return text_of("decoder", w, request, m=model, cache=request.cache, element=CACHES[request.cache], **values)
+
+
+def _writers(w: Writer, model: Decoder, part: str) -> dict[Layer, Writer]:
+    """What declares the constants of a part of the layers of each kind: those alike in it have it."""
+    parts = [getattr(layer, part) for layer in model.layers]
+    every = len(set(parts)) == 1
+    return {
+        layer: w if every else replace(w, layers=[i for i, other in enumerate(parts) if other == parts[at]])
+        for at, layer in enumerate(model.layers)
+    }
 
 
 def _names(kinds: list[Layer]) -> dict[Layer, str]:

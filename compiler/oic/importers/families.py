@@ -7,7 +7,7 @@ from oic.importers import bart, gguf, gpt2, gpt_neo, gru, llama, mamba, mamba2, 
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Decoder
 from oic.importers.encoder_decoder import EncoderDecoder
-from oic.importers.experts import MIXTURES
+from oic.importers.experts import COUNTS, MIXTURES
 from oic.importers.family import Family
 from oic.importers.transformer import transformer_program
 
@@ -48,8 +48,6 @@ ALIASES = dict.fromkeys(("gpt-nano", "gpt-micro", "gpt-mini", "gpt2-medium", "gp
 """Names of sizes that configurations of minGPT give for `model_type`."""
 
 
-EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
-"""Keys that say how many feed-forward networks a layer has to choose from."""
 GGUF, GGUF_MAMBA = _transformer(gguf.read, gguf.BUFFERS), Family(mamba.gguf_program)
 
 
@@ -57,7 +55,7 @@ def family_of(c: Checkpoint) -> Family:
     """The family that the configuration names, or the tensors' names tell; sizes that shapes tell are filled in."""
     if c.has(gguf.ARCHITECTURE):
         return GGUF_MAMBA if c.value(gguf.ARCHITECTURE) == gguf.MAMBA else GGUF
-    for key in EXPERTS if c.family not in MIXTURES else ():
+    for key in COUNTS if c.family not in MIXTURES else ():
         if c.has(key) and c.config[key] not in (0, 1):
             raise c.unsupported(key, c.config[key], "one feed-forward network a layer, no mixture of experts")
     said = "quantization_config.quant_method"

@@ -48,7 +48,7 @@ class Architecture:
     parallel    both sublayers read the same, and logits are scaled
     turned      norms of q and k come behind rotary positions
     near_rope   layers without a window have no rotary positions
-    whole       the shares of the experts that a token takes add up to 1
+    whole       the shares of the experts that a token takes add up to 1; `plus`, what is added to their total
     multiplied  the embedding and what sublayers add have factors, logits are divided, and a key says whether positions
                 are rotary
     final       what the norm before the head is called
@@ -68,6 +68,7 @@ class Architecture:
     turned: bool = False
     near_rope: bool = False
     whole: bool = True
+    plus: float | None = None
     multiplied: bool = False
     final: str = "output_norm"
 
@@ -76,12 +77,14 @@ _GEMMA = Architecture(activation="gelu_pytorch_tanh", scaled=True)
 _GLM = Architecture(style="interleaved", fused=True)
 _COHERE = Architecture(norm="layer", style="interleaved", parallel=True)
 _GRANITE = Architecture(style="interleaved", multiplied=True)
+_LFM2 = Architecture(final="token_embd_norm", plus=1e-6)
 _RELU2 = Architecture(norm="layer", activation="relu2")
 ARCHITECTURES = {
     "llama": Architecture(style="interleaved"),
     "smollm3": Architecture(style="interleaved", bare_rope=4),
     "qwen2": Architecture(),
     "qwen3": Architecture(),
+    "qwen2moe": Architecture(whole=False),
     "qwen3moe": Architecture(),
     "olmoe": Architecture(whole=False),
     "olmo2": Architecture(period=4),
@@ -104,7 +107,11 @@ ARCHITECTURES = {
     "granitemoe": _GRANITE,
     "granitehybrid": _GRANITE,
     "falcon-h1": Architecture(),
-    "lfm2": Architecture(final="token_embd_norm"),
+    "lfm2": _LFM2,
+    "lfm2moe": _LFM2,
+    "dots1": Architecture(whole=False, plus=1e-20),
+    "ernie4_5": Architecture(style="interleaved"),
+    "ernie4_5-moe": Architecture(style="interleaved"),
     "mamba2": Architecture(),
     "starcoder2": Architecture(norm="layer", activation="gelu_pytorch_tanh"),
 }
@@ -141,14 +148,20 @@ def read(c: Checkpoint) -> Decoder:
     heads, kv_heads, head = _heads(c, width, mixers)
     eps = c.number("attention.layer_norm_rms_epsilon" if a.norm == "rms" else "attention.layer_norm_epsilon")
     positions, embed = c.shape("position_embd.weight"), c.shape("token_embd.weight")
-    large, layers, experts = a.large == count, _layers(c, a, mixers, head), gguf_experts(c, whole=a.whole)
+    experts = gguf_experts(c, a.activation, whole=a.whole, plus=a.plus)
+    large, layers = a.large == count, _layers(c, a, mixers, head)
+    if experts and c.present("blk.{l}.ffn_gate_inp.weight"):
+        routed = [c.model.has(f"blk.{i}.ffn_gate_inp.weight") for i in range(count)]
+        layers = tuple(replace(layer, dense=not mixed) for layer, mixed in zip(layers, routed))
     sublayers, factor = _sublayers(c, a, eps, head), "logits_divisor" if a.multiplied else "logits_scale"
+    if experts and not any(layer.dense for layer in layers):
+        sublayers["network"] = None
     sublayers[factor] = (c.number("logit_scale") if a.parallel else c.optional("logit_scale")) or None
-    widths = *["expert_feed_forward_length"] * (experts is not None), "feed_forward_length"
     return Decoder(
         # rows of the embedding: some files have more of them than texts of tokens
         family=name, vocab=embed[0] if len(embed) == 2 else c.size("vocab_size"), width=width, heads=heads,
-        kv_heads=kv_heads, head_size=head, experts=experts, inner=c.size(*widths) if sublayers["network"] else 0,
+        kv_heads=kv_heads, head_size=head, experts=experts,
+        inner=c.size("feed_forward_length") if sublayers["network"] else 0,
         context=Decoder.room(c.size("context_length"), layers), layers=layers,
         clip=c.optional("attention.clamp_kqv") or None,
         embed="token_embd.weight", embed_scale=math.sqrt(width) if a.scaled else c.optional("embedding_scale") or None,
@@ -217,9 +230,8 @@ def _sublayers(c: Checkpoint, a: Architecture, eps: float, head: int) -> dict[st
 
     whole = c.present("blk.{l}.attn_qkv.weight")
     parts = {"qkv": part("attn_qkv")} if whole else {n: part(f"attn_{n}") for n in "qkv"}
-    several = "_exps" if c.optional("expert_count") else ""
-    up, down = part(f"ffn_up{several}"), part(f"ffn_down{several}")
-    gate = up if a.fused else part(f"ffn_gate{several}") if c.present(f"blk.{{l}}.ffn_gate{several}.weight") else None
+    up, down = part("ffn_up"), part("ffn_down")
+    gate = up if a.fused else part("ffn_gate") if c.present("blk.{l}.ffn_gate.weight") else None
     q_norm, filter = norm("attn_q_norm"), "blk.{l}.shortconv.conv"
     network = Network(up, down, a.activation, gate) if head or c.present(up.tensor) else None
     return {

@@ -18,7 +18,7 @@ from oic.importers.decoder import (
     TimeFilter,
     head,
 )  # fmt: skip
-from oic.importers.experts import MIXTURES, mixture
+from oic.importers.experts import MIXTURES, dense_layers, mixture
 from oic.importers.rope import CONTEXT, USUAL_TYPES, rope
 
 BUFFERS = r"rotary_emb\.inv_freq$|\.mamba\.mup_vector$"
@@ -36,22 +36,23 @@ FAMILIES = (
     "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "vaultgemma", "smollm3", "olmo2", "olmo3",
     "starcoder2", "arcee", "ernie4_5", "exaone4", "granite", "helium", "stablelm", "phi", "phi3", "olmo", "cohere",
     "cohere2", "glm", "glm4", "nemotron", "jais2", "seed_oss", "hunyuan_v1_dense", "hyperclovax", "ministral", "cwm",
-    "iquestcoder", "internlm3", "lfm2", "granitemoehybrid", "falcon_h1", *MIXTURES,
+    "iquestcoder", "internlm3", "lfm2", "falcon_h1", *MIXTURES,
 )  # fmt: skip
 GEMMAS = {"gemma", "gemma2", "gemma3_text", "vaultgemma"}
 """Families whose embedding is scaled by √width."""
 PLUS_ONE = {*GEMMAS, "nemotron"}
 """Families whose norms multiply by 1 + weight."""
-INTERLEAVED = {"ernie4_5", "helium", "cohere", "cohere2", "glm", "glm4"}
+INTERLEAVED = {"ernie4_5", "ernie4_5_moe", "helium", "cohere", "cohere2", "glm", "glm4"}
 """Families whose rotary positions turn adjacent pairs."""
-RMS = {"lfm2"}
+RMS = {"lfm2", "lfm2_moe"}
 """Families whose norms are rms whatever key says their eps."""
 NOT_SET = {"gemma": {"hidden_activation"}}
 """Keys whose null means the family's default."""
 
 OTHER_KEYS = {
     "lfm2": {"intermediate_size": "block_ff_dim", "tie_word_embeddings": "tie_embedding"},
-    "granitemoehybrid": {"intermediate_size": "shared_intermediate_size", "layer_types": "layers_block_type"},
+    "lfm2_moe": {"tie_word_embeddings": "tie_embedding"},
+    "granitemoehybrid": {"layer_types": "layers_block_type"},
     "falcon_h1": {"logit_scale": "lm_head_multiplier"},
 }
 """Keys by which a family says something, first."""
@@ -93,7 +94,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
             "sliding_window_pattern": 4, "rope_theta": 1000000.0},
     "iquestcoder": {"rms_norm_eps": 1e-5, "head_dim": 128, "num_key_value_heads": 8},
     "internlm3": {"rms_norm_eps": 1e-5, "head_dim": 128, "num_key_value_heads": 2},
-    "granitemoehybrid": {"attention_multiplier": 1.0},
+    "granitemoehybrid": _GRANITE_MOE,
     "falcon_h1": {"rms_norm_eps": 1e-5, "num_key_value_heads": 8},
     "lfm2": {"norm_eps": 1e-5, "rope_theta": 1000000.0, "num_key_value_heads": 8, "block_auto_adjust_ff_dim": True},
     "mixtral": {"rms_norm_eps": 1e-5, "rope_theta": 1000000.0, "num_key_value_heads": 8, "num_experts_per_tok": 2},
@@ -102,6 +103,15 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "qwen3_moe": {"use_sliding_window": False, "sliding_window": 4096, "num_key_value_heads": 4,
                   "num_experts_per_tok": 8, "moe_intermediate_size": 768},
     "olmoe": {"rms_norm_eps": 1e-5, "num_experts_per_tok": 8},
+    "flex_olmo": {"rope_theta": 500000.0, "num_experts_per_tok": 5},
+    "lfm2_moe": {"norm_eps": 1e-5, "rope_theta": 1000000.0, "num_key_value_heads": 8, "num_dense_layers": 2,
+                 "num_experts_per_tok": 4, "norm_topk_prob": True, "use_expert_bias": True},
+    "dots1": {"sliding_window": 4096, "max_window_layers": 62},
+    "glm4_moe": {"rms_norm_eps": 1e-5, "partial_rotary_factor": 0.5, "num_key_value_heads": 8, "norm_topk_prob": True,
+                 "num_experts_per_tok": 8, "first_k_dense_replace": 1},
+    "ernie4_5_moe": {"rms_norm_eps": 1e-5, "rope_theta": 500000.0, "num_key_value_heads": 4, "moe_k": 6,
+                     "moe_layer_start_index": 1, "moe_norm_min": 1e-12},
+    "hunyuan_v1_moe": {"rms_norm_eps": 1e-5, "moe_topk": 1},
     "granitemoe": _GRANITE_MOE, "granitemoeshared": _GRANITE_MOE,
     "phi": {"layer_norm_eps": 1e-5, "partial_rotary_factor": 0.5, "hidden_act": "gelu_new",
             "use_parallel_residual": True},
@@ -109,15 +119,15 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 """What a family's configuration means where it says nothing, as far as it differs from Llama's."""
 
-TIED = {*GEMMAS, "smollm3", "starcoder2", "ernie4_5", "cohere", "cohere2", "lfm2"}
+TIED = {*GEMMAS, "smollm3", "starcoder2", "ernie4_5", "ernie4_5_moe", "cohere", "cohere2", "lfm2", "lfm2_moe"}
 """Families whose head is the embedding where the configuration says nothing."""
 
-NETWORKS = {"lfm2": "feed_forward.", "falcon_h1": "feed_forward.", "granitemoehybrid": "shared_mlp."}
+NETWORKS = {**dict.fromkeys(("lfm2", "lfm2_moe", "falcon_h1"), "feed_forward."), "granitemoehybrid": "shared_mlp."}
 """What the module of the feed-forward network is called, where it is not `mlp`."""
 MIXERS = {"conv": "convolution", "mamba": "scan", "linear_attention": "scan"}
 """Types of layers without attention."""
 TYPES = {
-    "lfm2": ("full_attention", "conv"),
+    **dict.fromkeys(("lfm2", "lfm2_moe"), ("full_attention", "conv")),
     "granitemoehybrid": ("attention", "full_attention", "mamba", "linear_attention"),
 }
 """Types of layers of a family, where there are others than these two."""
@@ -153,17 +163,18 @@ def read(c: Checkpoint) -> Decoder:
     layer = prefix + "layers.{l}."
     modules, kinds = _Modules(c), layers(c, c.layers("num_hidden_layers"), size)
     parallel = c.flag("use_parallel_residual", default=False)
-    if c.family in MIXTURES:
-        network, experts, inner = mixture(c, layer, _activation(c))
-    else:
-        network, experts, inner = _network(c, modules, layer + NETWORKS.get(c.family, "mlp.")), None, _inner(c)
+    dense = dense_layers(c, len(kinds))
+    experts = None if all(dense) else mixture(c, layer, _activation(c))
+    if experts:
+        kinds = tuple(replace(kind, dense=alone) for kind, alone in zip(kinds, dense))
     return Decoder(
         family=c.family, vocab=c.size("vocab_size"), width=width, heads=heads,
-        kv_heads=c.size("num_key_value_heads", default=heads), head_size=size, inner=inner,
+        kv_heads=c.size("num_key_value_heads", default=heads), head_size=size,
+        inner=_inner(c) if any(dense) else 0,
         context=Decoder.room(c.size(CONTEXT, default=2048), kinds), layers=kinds,
         embed=prefix + "embed_tokens.weight",
         embed_scale=math.sqrt(width) if c.family in GEMMAS else _told(c, "embedding_multiplier", 1),
-        network=network, experts=experts,
+        network=_network(c, modules, layer + NETWORKS.get(c.family, "mlp.")) if any(dense) else None, experts=experts,
         convolution=_convolution(c, layer + "conv.") if c.present(layer + "conv.conv.weight") else None,
         scan=_scan(c, layer + "mamba.") if c.present(layer + "mamba.A_log") else None,
         parallel=parallel, residual_scale=_told(c, "residual_multiplier", 1),
@@ -219,7 +230,7 @@ def _attention(c: Checkpoint, modules: _Modules, place: str, size: int) -> dict[
         **{n: modules.matrix(place, f"{n}_proj") for n in (("qkv",) if whole else ("q", "k", "v"))},
         "o": modules.matrix(place, "o_proj", "dense", "out_proj"), "clip": _told(c, "clip_qkv"), "q_norm": q_norm,
         "k_norm": modules.norm(place, "k_norm", "k_layernorm", "key_layernorm"),
-        "norm_turned": q_norm is not None and c.family == "hunyuan_v1_dense",
+        "norm_turned": q_norm is not None and c.family.startswith("hunyuan_v1"),
         "norm_whole": q_norm is not None and not q_norm.by_head and c.shape(q_norm.tensor or "") != (size,),
         "scale": c.positive(scalar) ** -0.5 if c.has(scalar) else _told(c, "attention_multiplier")
         if c.has("attention_multiplier") or not c.has("key_multiplier") else size**-0.5 * c.positive("key_multiplier"),
@@ -285,7 +296,7 @@ def _scan(c: Checkpoint, place: str) -> Scan:
 
 def _inner(c: Checkpoint) -> int:
     """The width inside the network, which LFM2 makes of what it says."""
-    said = c.size("intermediate_size")
+    said = c.size("shared_intermediate_size" if c.family == "granitemoehybrid" else "intermediate_size")
     if c.family != "lfm2" or not c.flag("block_auto_adjust_ff_dim", default=True):
         return said
     factor, multiple = c.optional("block_ffn_dim_multiplier"), c.size("block_multiple_of", default=256)
@@ -372,7 +383,7 @@ def layers(c: Checkpoint, count: int, size: int) -> tuple[Layer, ...]:
 def _types(c: Checkpoint, count: int) -> list[str]:
     """What mixes the tokens in each layer, as the configuration says it; "" where it does not."""
     kinds = c.items("layer_types", count)
-    if kinds is not None or c.family != "lfm2":
+    if kinds is not None or not c.family.startswith("lfm2"):
         return kinds or ["mamba" if c.family == "granitemoehybrid" else ""] * count
     full = c.value("full_attn_idxs")
     full = list(range(count)) if full is None else full

@@ -69,7 +69,7 @@ def transformer_program(c: Checkpoint, model: Decoder | EncoderDecoder, buffers:
         raise fail("import-config", f"a cache of '{request.cache}': {', '.join(CACHES)}")
     model = replace(model, context=room)
     if isinstance(model, Decoder):
-        biased = (model.q, model.k, model.v, model.qkv), (model.o,), model.network.matrices if model.network else ()
+        biased = (model.q, model.k, model.v, model.qkv), (model.o,), [m for n in model.networks for m in n.matrices]
         for keys, matrices in zip(BIASES, biased, strict=True):
             if any(matrix and matrix.bias for matrix in matrices):
                 c.deny(*keys)
