@@ -104,6 +104,7 @@ REFUSED = {
     "of no layers": ({"decoder_sparse_step": 0}, "import-unsupported", "'decoder_sparse_step' is 0"),
     "of a part of a layer": ({"decoder_sparse_step": 1.5}, "import-unsupported", "'decoder_sparse_step' is 1.5"),
     "no list of layers": ({"mlp_only_layers": 1}, "import-unsupported", "'mlp_only_layers' is 1"),
+    "no numbers of layers": ({"mlp_only_layers": [True]}, "import-unsupported", "'mlp_only_layers' is [True]"),
     "of layers of other kinds": ({"mlp_layer_types": ["dense", "other"]}, "import-unsupported", "'mlp_layer_types' is 'other'"),
     "kinds of fewer layers": ({"mlp_layer_types": ["dense"]}, "import-config", "a list of 2 items"),
     "dense against the weights": ({"mlp_only_layers": [1]}, "import-weights", "missing: model.layers.1.mlp.down_proj.weight"),

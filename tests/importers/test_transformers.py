@@ -281,6 +281,12 @@ SAID: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "qwen2-from-a-layer": ("Qwen2", {"use_sliding_window": True, "sliding_window": 5, "max_window_layers": 2}, {
         "layer_types": None,
     }),
+    "qwen2_moe-up-to-a-layer": ("Qwen2Moe", {
+        **MOE, "use_sliding_window": True, "sliding_window": 5, "max_window_layers": 3, "num_experts_per_tok": 2,
+    }, {"layer_types": None}),
+    "qwen3_moe-all-layers": ("Qwen3Moe", {**MOE, "use_sliding_window": True, "sliding_window": 5}, {
+        "max_window_layers": 3, "layer_types": None,
+    }),
     "olmo3-legacy": ("Olmo3", {"sliding_window": 3}, {
         **NONE, "layer_types": None, "rope_theta": 500000.0, "rope_scaling": {k: YARN[k] for k in YARN if k != "rope_theta"},
     }),
@@ -347,6 +353,32 @@ SAID: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         **NONE, "rms_norm_eps": None, "num_experts_per_tok": None, "norm_topk_prob": None, "num_key_value_heads": None,
     }),
     "granitemoe-nothing-said": ("GraniteMoe", {"num_local_experts": 4}, {**NONE, "num_experts_per_tok": None}),
+    "lfm2_moe-nothing-said": ("Lfm2Moe", {
+        **MOE, "layer_types": CONVS, "num_hidden_layers": 5, "num_experts_per_tok": 4, "num_attention_heads": 8, "num_key_value_heads": 8,
+    }, {**NONE, **dict.fromkeys((
+        "num_dense_layers", "num_experts_per_tok", "num_key_value_heads", "norm_eps", "use_expert_bias", "norm_topk_prob",
+        "routed_scaling_factor", "tie_word_embeddings",
+    ))}),
+    "dots1-nothing-said": ("Dots1", {**MOE, **SHARED, "num_key_value_heads": 4}, {**NONE, **dict.fromkeys((
+        "first_k_dense_replace", "norm_topk_prob", "routed_scaling_factor", "layer_types", "n_group", "topk_group", "sliding_window",
+        "max_window_layers", "rms_norm_eps",
+    ))}),
+    "glm4_moe-nothing-said": ("Glm4Moe", {
+        **MOE, **SHARED, "num_experts_per_tok": 6, "num_attention_heads": 8, "num_key_value_heads": 8,
+    }, {**NONE, **dict.fromkeys((
+        "first_k_dense_replace", "norm_topk_prob", "routed_scaling_factor", "num_key_value_heads", "rms_norm_eps",
+    ))}),
+    "ernie4_5_moe-nothing-said": ("Ernie4_5_Moe", {
+        "moe_num_experts": 64, "moe_intermediate_size": 8, "moe_num_shared_experts": 2, "num_attention_heads": 8,
+        "num_key_value_heads": 4,
+    }, {**NONE, **dict.fromkeys((
+        "moe_layer_start_index", "moe_layer_end_index", "moe_layer_interval", "moe_norm_min", "moe_k", "moe_num_experts",
+        "num_key_value_heads", "rms_norm_eps", "tie_word_embeddings",
+    ))}),
+    "granitemoehybrid-nothing-said": ("GraniteMoeHybrid", {**GRANITE4, "num_local_experts": 8, "num_experts_per_tok": 2,
+                                                           "layer_types": STATES}, {**NONE, **dict.fromkeys((
+        "num_local_experts", "num_experts_per_tok", "attention_multiplier", "position_embedding_type", "mamba_n_groups",
+    ))}),
     "smollm3-sliding": ("SmolLM3", {"no_rope_layers": [1, 0, 1, 0], "sliding_window": 3, "use_sliding_window": True}, {
         "layer_types": None,
     }),

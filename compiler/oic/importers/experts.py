@@ -107,7 +107,8 @@ def dense_layers(c: Checkpoint, count: int) -> list[bool]:
     only, kinds = c.value("mlp_only_layers") or [], c.items("mlp_layer_types", count) or ["sparse"] * count
     for key, value, least in ((first, begin, 0), (every, step, 1), ("moe_layer_end_index", last, -1)):
         c.demand(value is None or (type(value) is int and value >= least), key, value, f"an integer from {least} on")
-    c.demand(isinstance(only, list), "mlp_only_layers", only, "a list of numbers of layers")
+    listed = isinstance(only, list) and all(type(i) is int for i in only)
+    c.demand(listed, "mlp_only_layers", only, "a list of numbers of layers")
     for kind in kinds:
         c.require("mlp_layer_types", kind, "dense", "sparse")
     end = count - 1 if last in (None, -1) else last

@@ -410,4 +410,7 @@ def _sliding(c: Checkpoint, rotary: list[Any]) -> list[bool]:
         period = c.size("sliding_window_pattern")
     if period is not None:
         return [(i if c.family == "cwm" else i + 1) % period != 0 for i in range(count)]
-    return [i >= int(c.number("max_window_layers", default=0)) for i in range(count)]
+    last = int(c.number("max_window_layers", default=0))
+    if c.family == "qwen2_moe":
+        return [i % 2 == 0 and i < last for i in range(count)]
+    return [i >= last or c.family == "qwen3_moe" for i in range(count)]
