@@ -40,6 +40,12 @@ static inline int32_t oic_sample_pop(const double *x, int32_t *restrict heap, pt
     return first;
 }
 
+/* How probable x is, as a part of what `top` is; 1 for an infinite one too. */
+static inline double oic_sample_weight(double x, double top)
+{
+    return x == top ? 1.0 : oic_exp_f64(x - top);
+}
+
 /* One index of x[V], logits divided by the temperature: kept are values at least as large as the top_k-th largest (0:
    all), of these the largest whose probabilities reach top_p; the first index whose cumulative probability exceeds u.
    x is overwritten; heap[V] is working memory. */
@@ -48,6 +54,7 @@ static inline int32_t oic_sample_weights(double *restrict x, int32_t *restrict h
 {
     const int sorted = (top_k > 0 && top_k < (int64_t)V) || top_p < 1.0;
     double top = x[0], total = 0.0, low = -(double)INFINITY, sum = 0.0;
+    ptrdiff_t count = V;
     int32_t last = 0;
     for (ptrdiff_t i = 0; i < V; ++i) {
         top = x[i] > top ? x[i] : top;
@@ -68,24 +75,16 @@ static inline int32_t oic_sample_weights(double *restrict x, int32_t *restrict h
             oic_sample_sift(x, heap, i, V);
         }
     }
-    for (ptrdiff_t i = 0; i < V; ++i) {
-        x[i] = x[i] == top ? 1.0 : oic_exp_f64(x[i] - top); /* 1 for an infinite one too */
-    }
-    if (top_p < 1.0) {
-        ptrdiff_t count = 0;
+    if (top_p < 1.0) { /* in the order of x: of different ones weights may be equal */
         for (ptrdiff_t i = 0; i < V; ++i) {
-            total += x[i];
+            total += oic_sample_weight(x[i], top);
         }
-        while (count < V) {
-            sum += x[oic_sample_pop(x, heap, V - count)];
-            ++count;
-            if (sum >= top_p * total) {
-                break;
-            }
+        for (count = 0; count < V && (count == 0 || !(sum >= top_p * total)); ++count) {
+            sum += oic_sample_weight(x[oic_sample_pop(x, heap, V - count)], top);
         }
-        for (ptrdiff_t i = 0; i < V - count; ++i) {
-            x[heap[i]] = 0.0;
-        }
+    }
+    for (ptrdiff_t i = 0; i < V; ++i) { /* those that were taken off lie behind the others */
+        x[heap[i]] = i < V - count ? 0.0 : oic_sample_weight(x[heap[i]], top);
     }
     total = 0.0;
     for (ptrdiff_t i = 0; i < V; ++i) {
