@@ -3,6 +3,7 @@
     python -m tests.fuzz.operator_campaign --table > docs/operators.md     the table of the docs
     python -m tests.fuzz.operator_campaign --full                          every case, several seeds and builds
     python -m tests.fuzz.operator_campaign --only softmax --only exp       of some operators
+    python -m tests.fuzz.operator_campaign --label range --seeds 20        numbers of all magnitudes
     python -m tests.fuzz.operator_campaign --sanitized --part 25           one of 25 cases, under AddressSanitizer and UBSan
 """
 
@@ -108,16 +109,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--full", action="store_true", help="every case with every compiler, three seeds")
     parser.add_argument("--sanitized", action="store_true", help="compile with the sanitizers")
     parser.add_argument("--only", action="append", default=[], help="an operator; may be repeated")
+    parser.add_argument("--label", help="cases with this label: 'range' has numbers of all magnitudes")
+    parser.add_argument("--seeds", type=int, default=1, help="other numbers, so many times")
     parser.add_argument("--part", type=int, default=1, help="one of so many cases")
     given = parser.parse_args(arguments)
     if given.table:
         sys.stdout.write(table())
         return 0
-    chosen = part([c for c in every_case() if not given.only or c.op in given.only], given.part)
+    every = (c for c in every_case() if given.label in (None, c.label))
+    chosen = part([c for c in every if not given.only or c.op in given.only], given.part)
     if given.sanitized:
         return int(run(chosen, ()) > 0)
     if not given.full:
-        return int(run(chosen, (*find_compiler(), "-O1")) > 0)
+        return int(sum(run(chosen, (*find_compiler(), "-O1"), seed) for seed in range(given.seeds)) > 0)
     found = sum(run(chosen, b, seed) for b in BUILDS if shutil.which(b[0]) for seed in range(3))
     return int(found + run(chosen, ()) > 0)
 

@@ -22,6 +22,7 @@ from oic.operators.base import Operator, by_name, positional
 from tests.fuzz.operator_cases import EXTENT, Case, Given, N, Variable
 from tests.fuzz.operator_catalog import EVERY
 
+RANGED = "range"  # what the bounds of OPS, of numbers in the range of f32, say nothing of
 LONG = 1037  # crosses the tail of every vector width, and the blocks of the reductions
 
 
@@ -91,6 +92,8 @@ def _of(cls: type[Operator], dtype: DType) -> Iterator[Case]:
     forms = [f for f in FORMS.get(cls.name, ()) if f.only is None or dtype in f.only]
     for each in forms:
         yield made(cls, dtype, each)
+        if dtype.is_float and (each is forms[0] or dtype is dtypes.f32):
+            yield ranged(made(cls, dtype, each))
     if not forms:
         return
     first = made(cls, dtype, forms[0])
@@ -98,6 +101,16 @@ def _of(cls: type[Operator], dtype: DType) -> Iterator[Case]:
     if getattr(cls, "inplace", ()) and not _refused_in_place(first):
         yield replace(first, label="inplace", inplace=True)
     yield from run_time(first)
+
+
+def ranged(case: Case) -> Case:
+    """The case with rows of numbers of every magnitude, each operand."""
+
+    def one(given: Given) -> Given:
+        return replace(given, data="ranged") if given.dtype.is_float and given.data != "unit" else given
+
+    given = {k: [*map(one, p)] if isinstance(p, list) else one(p) for k, p in case.given.items()}
+    return replace(case, label=RANGED, given=given)
 
 
 def _refused_in_place(case: Case) -> bool:

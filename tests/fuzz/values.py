@@ -78,12 +78,28 @@ def drawn(kind: str, dtype: DType, shape: tuple[int, ...], rng: np.random.Genera
     tame      some special values, but none so large that a sum of a few overflows
     positive  floats in 0.5..1.5
     unit      floats in 0..1, 1 excluded
+    ranged    rows of all magnitudes, from subnormal numbers to the largest, some with special values
     small     integers 0..3
     below:N   integers 0..N-1
     multiplier, shift  what models requantise with: 2^30..2^31-1, and -12..2
     """
     count = int(np.prod(shape, dtype=np.int64))
+    if kind == "ranged":
+        return _ranged(dtype, shape, rng)
     return np.asarray(_drawn(kind, dtype, count, rng)).astype(dtype.np).reshape(shape)
+
+
+def _ranged(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """Rows along the last axis, each normal numbers of some magnitude; one of a few also has special values."""
+    _, _, least, most = _FLOATS[dtype.name]
+    each = (*shape[:-1], 1) if shape else ()
+    low, high = np.log2(least), np.log2(most)
+    share = rng.choice([0.0, 0.5, 1.0], each)  # some as they are, some not far from 1
+    scale = np.exp2(np.trunc(share * rng.uniform(low, high, each)))
+    rare = (rng.random(each) < 0.3) & (rng.random(shape) < 0.1)
+    with np.errstate(over="ignore"):
+        made = rng.standard_normal(shape) * scale
+        return np.asarray(np.where(rare, rng.choice(special(dtype).astype(np.float64), shape), made)).astype(dtype.np)
 
 
 def _drawn(kind: str, dtype: DType, count: int, rng: np.random.Generator) -> Array:

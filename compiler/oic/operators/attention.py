@@ -61,7 +61,8 @@ class Attention(Operator, name="attention"):
     result    [.., N, Hq, Dv] of q's dtype; zeros where no key takes part
 
     Softmax in f32 (f64 for f64), rounded once; error at most (4 + 2·max|s|)·ε·max|v| with s summed
-    in f32.  A key that does not take part has no effect, NaN or not.  Scores are never held for all
+    in f32.  Where Σ|q·k·scale| + |bias| leaves the range of f32, a score may be infinite and its row NaN.
+    A key that does not take part has no effect, NaN or not.  Scores are never held for all
     of T.  In the class `native`, where k and v are bf16, q·scale and the weights are rounded to bf16
     and multiplied in pairs, which adds (4 + 2·max Σ|q·k·scale|)·2⁻⁸·max|v|, and what it takes from subnormal
     numbers, which may be zeros: 2⁻¹²⁵·(max Σ|q·scale| + max Σ|k|)·max|v|.
@@ -342,17 +343,24 @@ def _weighted(weight: Array, values: Array, part: Mask) -> Array:
 def attention_bound(
     y: Array, q: Any, k: Any, v: Any, bias: Any, scale: float, dtype: DType, paired: bool = False
 ) -> Array:
-    """(4 + 2·max|s|)·ε·max|v|, s bounded by Σ|q||k|; of products in pairs also what roundings to bf16 add."""
-    size, keys = np.abs(real(q)), np.abs(real(k))
-    score = float((products(size, keys) * scale).max(initial=0.0))
+    """(4 + 2·max|s|)·ε·max|v|, s bounded by Σ|q||k|; of products in pairs also what roundings to bf16 add.
+
+    y [.., N, Hq, Dv].  An infinite value whose weight is too small for a number gives infinity or NaN.
+    """
+    size, keys, group = np.abs(real(q)) * abs(scale), np.abs(real(k)), np.shape(q)[-2] // np.shape(k)[-2]
+    count, least = np.shape(k)[-3], dtype.computed.smallest
+    score = np.moveaxis(products(size, keys).max(-1, keepdims=True, initial=0.0), -3, -2)  # of a query's head
     largest = score + (0.0 if bias is None else float(np.abs(real(bias)).max(initial=0.0)))
-    top = float(np.abs(real(v)).max(initial=0.0))
+    top = np.repeat(np.abs(real(v)).max((-3, -1), keepdims=True, initial=0.0), group, -2)
+    sums = size.sum(-1, keepdims=True), keys.sum(-1).max(initial=0.0)
     bound = (4 + 2 * largest) * epsilon(dtype) * top
+    bound = bound + 2 * least * (sums[1] + np.shape(q)[-1]) * top + 2**7 * count * least
     if paired:
-        sums = size.sum(-1).max(initial=0.0) * abs(scale) + keys.sum(-1).max(initial=0.0)
-        least = sums * 2.0**-126  # of a score: what subnormal numbers have of it
-        bound += (4 + 2 * score + 2**9 * least) * 2.0**-8 * top + np.shape(k)[-3] * 2.0**-125
-    return rounded(y, np.full(np.shape(y), bound), dtype)
+        lost = sum(sums) * 2.0**-126  # of a score: what subnormal numbers have of it
+        bound = bound + (4 + 2 * score + 2**9 * lost) * 2.0**-8 * top + count * 2.0**-125
+    strange = np.repeat(np.isinf(v).any(-3, keepdims=True), group, -2) & ~np.isfinite(y)
+    reach = np.maximum(np.maximum(largest, 2**7 * sums[0]), count * top)  # 2**7: keys of i8 before their scales
+    return rounded(y, np.broadcast_to(bound, np.shape(y)), dtype, np.where(strange, np.inf, reach))
 
 
 class Attn(Operator, name="attn"):
@@ -437,7 +445,10 @@ class Attn(Operator, name="attn"):
     def tolerance(self, y: Array, *inputs: Any) -> Array:
         q, k, v = self._operands(*inputs)
         h, w = real(inputs[0]), real(inputs[3])
-        error = 2 * h.shape[1] * epsilon(self.h.dtype) * (np.abs(h) @ np.abs(w)).max(initial=0.0)
-        moved = 2 * self._scale() * error * np.abs(k).sum(-1).max(initial=0.0) * np.abs(v).max(initial=0.0)
+        sums = (np.abs(h) @ np.abs(w)).max(-1, keepdims=True, initial=0.0)
+        keys, top = np.abs(real(k)).sum(-1).max(initial=0.0), np.abs(real(v)).max(initial=0.0)
+        error = h.shape[1] * (2 * epsilon(self.h.dtype) * sums + self.h.dtype.computed.smallest)
+        moved = 2 * self._scale() * error * keys * top
         flat = np.asarray(y).reshape(q.shape[0], q.shape[1], v.shape[-1])
-        return attention_bound(flat, q, k, v, None, self._scale(), self.h.dtype).reshape(np.shape(y)) + moved
+        bound = attention_bound(flat, q, k, v, None, self._scale(), self.h.dtype).reshape(np.shape(y))
+        return bound + rounded(y, moved, self.h.dtype, np.maximum(sums, keys))

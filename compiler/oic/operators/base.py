@@ -235,7 +235,10 @@ class Operator(Op):
         return (self.results[0].tensor if self.elementwise or self.selects else first).size
 
     def tolerance(self, y: Array, *inputs: Array) -> Array | float:
-        """Largest absolute difference allowed between C and reference, per element; 0: equal."""
+        """Largest absolute difference allowed between C and reference, per element; 0: equal.
+
+        Infinite where what is computed on the way may leave the range of its type: there is no bound then.
+        """
         return 0.0
 
     def tensor(self, dtype: DType, shape: Sequence[Dim]) -> list[Type]:

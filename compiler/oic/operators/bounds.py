@@ -35,7 +35,18 @@ def last_place(y: Any, dtype: DType) -> F64:
     return np.asarray(np.maximum(unit, dtype.smallest))
 
 
-def rounded(y: Any, error: Any, dtype: DType) -> F64:
-    """An error of the computed value, and what rounding to a narrow result adds."""
+def lost(product: Any, factor: Any, dtype: DType) -> F64:
+    """What a product below the normal numbers of the type computed in may lose, times what it is multiplied by."""
+    least = dtype.computed.smallest
+    return np.where(np.abs(product) < least / dtype.computed.spacing, least * np.abs(factor), 0.0)
+
+
+def rounded(y: Any, error: Any, dtype: DType, reach: Any = 0.0) -> F64:
+    """An error of the computed value, and what rounding to a narrow result adds.
+
+    reach   how large what is computed on the way may become; where that leaves the range of the type computed in,
+            so that the result may be infinite or NaN, the bound is infinite
+    """
     total = np.asarray(error, np.float64)
-    return total + (last_place(np.abs(real(y)) + total, dtype) if dtype.narrow else dtype.smallest)
+    bound = total + (last_place(np.abs(real(y)) + total, dtype) if dtype.narrow else dtype.smallest)
+    return np.where(reach + total <= dtype.computed.largest, bound, np.inf)

@@ -220,9 +220,10 @@ class Convolution(Sums):
         x, w, b = (*inputs, None)[:3]
         w = self._filters(w)
         count = int(np.prod(np.shape(w)[1:])) + 1
-        bound = 2 * count * self._sum(np.abs(real(x)), np.abs(real(w)))
+        sums = self._sum(np.abs(real(x)), np.abs(real(w)))
         more = 0.0 if b is None else np.abs(real(b)).reshape(-1, *[1] * self.spatial)
-        return rounded(y, epsilon(self.x.dtype) * (bound + more + np.abs(real(y))), self.x.dtype)
+        bound = epsilon(self.x.dtype) * (2 * count * sums + more + np.abs(real(y)))
+        return rounded(y, bound + count * self.x.dtype.computed.smallest, self.x.dtype, sums)
 
     def _types(self) -> tuple[DType, ...]:
         sums = self.result.dtype if self.to is None else i32

@@ -50,12 +50,13 @@ def product(a: Array, b: Array, dtype: DType) -> Array:
     return np.matmul(a.astype(np.int64), b.astype(np.int64))
 
 
-def product_bound(y: Array, a: Any, b: Any, dtype: DType) -> Array:
-    """2·K·ε·Σ|a||b| and the rounding of a narrow result; 0 for integers."""
+def product_bound(y: Array, a: Any, b: Any, dtype: DType, reach: Any = 0.0) -> Array:
+    """2·K·ε·Σ|a||b| and the rounding of a narrow result; 0 for integers.  `reach` as `rounded` has it."""
     if not dtype.is_float:
         return np.zeros(np.shape(y))
     k = max(1, np.shape(a)[-1])
-    return rounded(y, 2 * k * epsilon(dtype) * np.matmul(np.abs(real(a)), np.abs(real(b))), dtype)
+    sums = np.matmul(np.abs(real(a)), np.abs(real(b)))
+    return rounded(y, 2 * k * epsilon(dtype) * sums + k * dtype.computed.smallest, dtype, np.maximum(sums, reach))
 
 
 class MatMul(Operator, name="matmul"):
@@ -160,7 +161,12 @@ class MatMul(Operator, name="matmul"):
 
     def tolerance(self, y: Array, *inputs: Any) -> Array:
         a, b = self._oriented(*[*inputs, None][:3])
-        return quantized.bound_as_computed(self, self.b, product_bound(y, a, b, self.a.dtype), real(a), real(b))
+        reach: Any = 0.0
+        if self.b_scale is not None:  # sums are scaled, not b
+            sums = np.matmul(np.abs(real(a)), np.abs(real(self._oriented(inputs[0], inputs[1], None)[1])))
+            reach = np.where(np.isfinite(b).all(-2, keepdims=True), sums, np.inf)
+        bound = product_bound(y, a, b, self.a.dtype, reach)
+        return quantized.bound_as_computed(self, self.b, bound, real(a), real(b))
 
     def _args(self) -> KernelArgs:
         m, k = self._matrix(self.a, self.transpose_a)

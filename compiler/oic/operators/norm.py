@@ -19,7 +19,7 @@ from oic.ir.types import Type
 from oic.kernels.kernel import Converted, Kernel, KernelArgs, flag
 from oic.operators.arrange import along
 from oic.operators.base import Operator, normal_axis
-from oic.operators.bounds import epsilon, real, rounded
+from oic.operators.bounds import epsilon, lost, real, rounded
 from oic.operators.settings import as_computed, require_number
 from oic.operators.work import elementwise_work
 
@@ -86,7 +86,9 @@ class LayerNorm(Operator, name="layer_norm"):
         unit = 8 + coarse(spread**2, self.x.dtype) / epsilon(self.x.dtype)
         unit = unit * (largest / spread + 1) * np.abs(real(gamma))
         more = 0.0 if beta is None else np.abs(real(beta))
-        return rounded(y, epsilon(self.x.dtype) * (unit + 8 * np.abs(real(y)) + more), self.x.dtype)
+        error = epsilon(self.x.dtype) * (unit + 8 * np.abs(real(y)) + more)
+        error = error + lost((np.abs(wide) + largest) / spread, gamma, self.x.dtype)
+        return rounded(y, error, self.x.dtype, np.abs(wide).sum(axes, keepdims=True))
 
     def _types(self) -> tuple[DType, ...]:
         beta = self.gamma if self.beta is None else self.beta
@@ -137,7 +139,8 @@ class RmsNorm(Operator, name="rms_norm"):
     def tolerance(self, y: Array, *inputs: Any) -> Array:
         square = mean_square(real(inputs[0]), (-1,), self.x.dtype) + float(as_computed(self.eps, self.x.dtype))
         unit = 4 * epsilon(self.x.dtype) + coarse(square, self.x.dtype)
-        return rounded(y, unit * np.abs(real(y)), self.x.dtype)
+        error = unit * np.abs(real(y)) + lost(real(inputs[0]) / np.sqrt(square), inputs[1], self.x.dtype)
+        return rounded(y, error, self.x.dtype)
 
     def _args(self) -> KernelArgs:
         eps = Converted(self.eps, self.x.dtype.value)
@@ -202,8 +205,9 @@ class BatchNorm(Operator, name="batch_norm"):
         x, gamma, beta, mean, var = (real(p) for p in inputs)
         shape = (-1,) + (1,) * (x.ndim - 1 - self.channel % x.ndim)
         g, b, m, v = (np.abs(p.reshape(shape)) for p in (gamma, beta, mean, var))
-        unit = (np.abs(x) + m) / np.sqrt(v + float(as_computed(self.eps, self.x.dtype))) * g
-        return rounded(y, 6 * epsilon(self.x.dtype) * (unit + b), self.x.dtype)
+        far, scale = np.abs(x) + m, g / np.sqrt(v + float(as_computed(self.eps, self.x.dtype)))
+        error = 6 * epsilon(self.x.dtype) * (far * scale + b) + lost(scale, far, self.x.dtype)
+        return rounded(y, error, self.x.dtype, np.maximum(far, scale))
 
     def _args(self) -> KernelArgs:
         return self.members(**along(self.x, self.channel, "channels"), eps=Converted(self.eps, self.x.dtype.value))

@@ -127,8 +127,9 @@ class AvgPool(Pool, name="avg_pool"):
 
     def tolerance(self, y: Array, *inputs: Any) -> Array:
         windows = self._windows(np.abs(real(inputs[0])), 0.0)
-        total = windows.sum(-1) / self._counts(inputs[0])
-        return rounded(y, (windows.shape[-1] + 1) * epsilon(self.x.dtype) * total, self.x.dtype)
+        total = windows.sum(-1)
+        error = (windows.shape[-1] + 1) * epsilon(self.x.dtype) * total / self._counts(inputs[0])
+        return rounded(y, error, self.x.dtype, total)
 
     def _args(self) -> KernelArgs:
         return {**super()._args(), "all": flag(self.count_include_pad)}

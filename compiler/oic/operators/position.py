@@ -142,7 +142,7 @@ class Rope(Operator, name="rope"):
         first, second = self._pairs()
         reach = np.zeros_like(x)
         reach[..., first] = reach[..., second] = x[..., first] + x[..., second]
-        bound = rounded(y, 4 * epsilon(f32) * reach, self.x.dtype)
+        bound = rounded(y, 4 * epsilon(f32) * reach, self.x.dtype, reach)
         return np.where(np.arange(x.shape[-1]) < self._turned(), bound, 0.0)
 
     def _args(self) -> KernelArgs:

@@ -60,12 +60,13 @@ class Cell(Operator):
         place, units = self.order.index(letter), self.h.shape[-1]
         return e.add(Slice(of, axis, place * units, (place + 1) * units))
 
-    def _reach(self, x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Array:
-        """Largest error of a gate's argument in units of ε, for each row: [.., 1]."""
+    def _reach(self, x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> tuple[Array, Array]:
+        """Largest error of a gate's argument in units of ε, and its largest magnitude, for each row: [.., 1]."""
         wx, wh = np.abs(real(x)) @ np.abs(real(w_ih)).T, np.abs(real(h)) @ np.abs(real(w_hh)).T
         count = 2 * (np.shape(x)[-1] + np.shape(h)[-1]) + 4
         total: Array = wx + wh + np.abs(real(b_ih)) + np.abs(real(b_hh))
-        return count * total.max(-1, keepdims=True, initial=0.0)
+        largest = total.max(-1, keepdims=True, initial=0.0)
+        return count * largest, largest
 
 
 class GruCell(Cell, name="gru_cell"):
@@ -110,8 +111,9 @@ class GruCell(Cell, name="gru_cell"):
 
     def tolerance(self, y: Array, *inputs: Any) -> Array:
         h = np.abs(real(inputs[1]))
-        reach = self._reach(*inputs) * (2 + h.max(-1, keepdims=True, initial=0.0))
-        return rounded(y, (reach + 16) * (1 + h) * epsilon(self.x.dtype), self.x.dtype)
+        units, largest = self._reach(*inputs)
+        units = units * (2 + h.max(-1, keepdims=True, initial=0.0))
+        return rounded(y, (units + 16) * (1 + h) * epsilon(self.x.dtype), self.x.dtype, largest)
 
     def expanded(self) -> tuple[list[Op], list[Value]]:
         e, wide = Expansion(self), self.x.dtype.computed
@@ -167,8 +169,8 @@ class LstmCell(Cell, name="lstm_cell"):
 
     def tolerance(self, y: Array, *inputs: Any) -> Array:
         x, h, c, *rest = inputs
-        bound = (self._reach(x, h, *rest) + 16) * 2 * (1 + np.abs(real(c))) * epsilon(self.x.dtype)
-        return rounded(y, bound, self.x.dtype)
+        units, largest = self._reach(x, h, *rest)
+        return rounded(y, (units + 16) * 2 * (1 + np.abs(real(c))) * epsilon(self.x.dtype), self.x.dtype, largest)
 
     def expanded(self) -> tuple[list[Op], list[Value]]:
         e, wide = Expansion(self), self.x.dtype.computed

@@ -129,7 +129,10 @@ class SumAxis(Accumulation, name="sum_axis"):
         return total(self, x)
 
     def tolerance(self, y: Array, *inputs: Array) -> Array | float:
-        return rounded(y, sum_error(self, inputs[0]), self.x.dtype) if self.x.dtype.is_float else 0.0
+        if not self.x.dtype.is_float:
+            return 0.0
+        error, sums = sum_error(self, inputs[0])
+        return rounded(y, error, self.x.dtype, sums)
 
 
 class MeanAxis(Accumulation, name="mean_axis"):
@@ -160,8 +163,9 @@ class MeanAxis(Accumulation, name="mean_axis"):
     def tolerance(self, y: Array, *inputs: Array) -> Array | float:
         if not self.x.dtype.is_float:
             return 0.0
-        error = sum_error(self, inputs[0]) / max(count(inputs[0], self.reduced), 1)
-        return rounded(y, error + last_place(y, self.x.dtype.computed), self.x.dtype)
+        error, sums = sum_error(self, inputs[0])
+        error = error / max(count(inputs[0], self.reduced), 1)
+        return rounded(y, error + last_place(y, self.x.dtype.computed), self.x.dtype, sums)
 
 
 class ProdAxis(Accumulation, name="prod_axis"):
@@ -283,7 +287,7 @@ class Cumsum(Operator, name="cumsum"):
     def tolerance(self, y: Array, *inputs: Array) -> Array:
         magnitude = self._sums(np.abs(real(inputs[0])))
         n = np.shape(inputs[0])[self.axis]
-        return rounded(y, n * epsilon(self.x.dtype) * magnitude, self.x.dtype)
+        return rounded(y, n * epsilon(self.x.dtype) * magnitude, self.x.dtype, magnitude)
 
 
 # ---------------------------------------------------------------- shapes
@@ -357,11 +361,12 @@ def count(x: Array, axes: tuple[int, ...]) -> int:
     return math.prod(np.shape(x)[axis] for axis in axes)
 
 
-def sum_error(op: Reduction, x: Array) -> F64:
-    """The bound of a sum of floats."""
+def sum_error(op: Reduction, x: Array) -> tuple[F64, F64]:
+    """The bound of a sum of floats, and the sum of their magnitudes."""
     n = count(x, op.reduced)
     roundings = min(n, 150) + n / 64
-    return np.asarray(roundings * epsilon(op.x.dtype) * total(op, np.abs(real(x))))
+    sums = np.asarray(total(op, np.abs(real(x))))
+    return roundings * epsilon(op.x.dtype) * sums, sums
 
 
 def best_along(x: Array, axis: int, better: np.ufunc) -> Array:
