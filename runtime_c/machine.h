@@ -81,6 +81,9 @@ typedef char oic_constants_are_double[sizeof(0.1) == sizeof(double) ? 1 : -1];
    with -ffp-contract=fast.  Buffers of several types share the arena. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("fp-contract=off", "no-strict-aliasing") /* as the Makefile has it */
+#if defined(__thumb__) && !defined(__thumb2__)
+#pragma GCC optimize("no-ipa-ra") /* gcc with -Os: the end of a function changes registers that callers take for untouched */
+#endif
 #endif
 
 /* clang shows few parts of -ffast-math by a macro, so they are switched off from here on. */
