@@ -182,7 +182,7 @@ def test_hints() -> None:
     for statement, hint in (
         ("assign t: float;", "did you mean 'f32'?"), ("assign t: uint;", "did you mean 'u32'?"),
         ("op neg(v[0..2]) >> v;", "op slice(v, axis=…, start=…, end=…) gives a part of a tensor"),
-        ("op neg(v[0]) >> v;", None),
+        ("op neg(v[0]) >> v;", "op slice(v, axis=…, start=…, end=…) gives a part of a tensor"),
     ):  # fmt: skip
         assert [d.hint for d in found_in(f"{DECLARATIONS} block entry {{ {statement} }}")] == [hint]
 

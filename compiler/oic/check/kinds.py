@@ -91,8 +91,8 @@ def check_access(access: s.Access, found: Variable, mode: str, report: Diagnosti
     if not found.indexed:
         missing = any(found.attribute(name) for name in ("table", "auto_dim"))  # refused at the declaration
         if access.indices is not None and not missing:
-            part = mode == "member" and any(isinstance(i, s.Slice) for i in access.indices)
-            hint = f"op slice({found.name}, axis=…, start=…, end=…) gives a part of a tensor" if part else None
+            slicing = f"op slice({found.name}, axis=…, start=…, end=…) gives a part of a tensor"
+            hint = slicing if mode == "member" else None
             report.error("not-indexed", f"'{found.name}' has no indices", access.span, about=found, hint=hint)
         return
     if not found.indices:
