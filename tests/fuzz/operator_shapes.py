@@ -763,6 +763,7 @@ FORMS: dict[str, tuple[Form, ...]] = {
         form("one", "T[1]", "k=1"),
         form("long", f"T[{LONG}]", "k=40", data="tame"),
         form("extent", "T[N, 9]", "k=2"),
+        form("all", "T[N]", "k=N", data="special"),
     ),
     "sample": (
         form("plain", "T[19]; f32|unit"),

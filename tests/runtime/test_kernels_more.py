@@ -84,6 +84,9 @@ def choices() -> list[Case]:
         found.append(Case(TopK, [np.ascontiguousarray(tied.T)], {"k": k, "axis": 0}))
     for name in NAMES:
         found.append(Case(TopK, [real((3, 40, 2), name)], {"k": 7, "axis": 1}))
+        few = RNG.integers(-3, 3, (2, 70, 3)).astype(dtypes.ALL[name].np)
+        few[1, 5::9] = np.nan
+        found += [Case(TopK, [few], {"k": k, "axis": 1}) for k in (2, 33, 70)]
     for name in NAMES:
         logits = (3 * real((50,))).astype(dtypes.ALL[name].np)
         for u in (0.0, 0.3, 0.77, 0.9999999):
