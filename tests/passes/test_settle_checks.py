@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 import oic
+from oic.driver import Settings, compile_graph
+from oic.ir import dims
+from oic.operators.shape import Slice
 
 HEAD = """
 dynamic  { x: f32[4]; at: i64; }
@@ -74,6 +77,7 @@ IDS = {
     "cast around": "op argmax_axis(a, axis=0) >> i; op cast(i, to=u8, saturate=false) >> c; cache.read K[c] >> z;",
     "view": "op argmax_axis(a, axis=0) >> i; op reshape(i, shape=[1]) >> r; op gather(T, r) >> y;",
     "top_k": "op top_k(a, k=2) >> b, k; op gather(T, k) >> y;",
+    "gathered": "op iota(shape=[6]) >> n; op top_k(a, k=2) >> b, k; op gather(n, k) >> k; op gather(T, k) >> y;",
     "sample": "op sample(a, u) >> j; op gather(T, j) >> z;",
 }
 
@@ -84,3 +88,52 @@ def test_an_id_that_is_a_position_is_checked_only_where_it_may_be_beyond_the_tab
     program = oic.Synthesizer(oic.parse(LATE.format(body=body, bound=bound)), target="portable")
     late = [d.slug for d in program.warnings if d.slug == "late-refusal"]
     assert late == (["late-refusal"] if bound < 6 else [])
+
+
+RUNS = """
+dynamic  { x: f32[N, 2] @max(N=9); }
+persistent { s: i32; }
+volatile { y: f32[N, 2]; ends: i32[N]; }
+block entry {
+  cache.increment s;
+  loop of_rows (i in 0..N) {
+    assign rest: f32[?, 2]; assign sums: f32[?]; assign at: i64; assign some: f32[?, 2]; assign end: i32;
+    op slice(x, axis=0, start=i, end=N) >> rest;
+    op sum_axis(rest, axes=[1]) >> sums;
+    op argmax_axis(sums, axis=0) >> at;
+    op slice(x, axis=0, start=i, end=i + LENGTH) >> some;
+    transfer some >> y[i..i + LENGTH];
+    op fill(end, value=i + LENGTH) >> end;
+    transfer end >> ends[i];
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(("length", "most"), [("at + 1", 9), ("at % 4 + 1", 4), ("at % (s + 1)", 8), ("at + 2", None), ("at % 4 + 2", None)])
+def test_a_position_in_what_is_left_of_run_time_rows_is_within_them(length: str, most: int | None, tmp_path: Path) -> None:
+    """And a remainder of it; so nothing is refused after the effect, and no more than that is held."""
+    graph = oic.parse(RUNS.replace("LENGTH", length))
+    program = oic.Synthesizer(graph, target="portable").build(tmp_path)
+    assert any(d.slug == "late-refusal" for d in program.warnings) == (most is None)
+    if most is None:
+        return
+    backends: list[Any] = [oic.Simulator(graph, stage="graph"), oic.Simulator(graph, stage="planned"), program]
+    for count in (0, 1, 9):
+        x = np.random.default_rng(count).normal(size=(count, 2)).astype(np.float32)
+        found = []
+        for backend in backends:
+            with backend.make_executor() as executor:
+                found.append(executor.step(x=x))
+        for one in found:
+            assert one["ends"].tolist() == found[0]["ends"].tolist()
+            assert one["y"].tobytes() == found[0]["y"].tobytes()
+    module = compile_graph(graph, None, Settings()).module
+    assert {dims.maximum(op.result.shape[0]) for op in module.all_ops() if isinstance(op, Slice)} == {9, most}
+
+
+def test_a_slice_that_starts_at_a_sum_with_a_negative_integer_may_be_long() -> None:
+    graph = oic.parse("dynamic { x: f32[8]; at: i32; } volatile { y: f32[?]; } block entry { op slice(x, axis=0, start=at + 5, end=8) >> y; }")
+    for backend in (oic.Simulator(graph), oic.Synthesizer(graph, target="portable")):
+        with backend.make_executor() as executor:
+            assert executor.step(x=np.ones(8, np.float32), at=-5)["y"].shape == (8,)

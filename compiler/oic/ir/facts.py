@@ -1,6 +1,8 @@
 """What holds at a place of a function: passed checks, the branches and the loops around it.
 
     check.range(%e) {low=%p, high=512}       %e - %p >= 0, 512 - %e >= 0
+    %i = index.load(%position)               N - 1 - %i >= 0, where it is one of an axis of N
+    %r = index.mod(%i, %m)                   %i - %r >= 0, and N - 1 - %r >= 0
     if (index.test(%zero, %n)) { .. }        N - 1 >= 0 inside
     for (%i = %a .. %b) { .. }               %i - %a >= 0, %b - 1 - %i >= 0 and %b - 1 - %a >= 0 inside
 
@@ -16,10 +18,10 @@ from typing import Any
 from oic.ir.control import CheckIterations, Cond, For, If
 from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Extent
-from oic.ir.index import AssertShape, CheckRange, ExtentBind
+from oic.ir.index import AssertShape, CheckRange, ExtentBind, IndexLoad, IndexMod
 from oic.ir.intervals import Range, meet
 from oic.ir.journal import Journal
-from oic.ir.ranges import FormAtom, LinearForm, Ranges, added
+from oic.ir.ranges import FormAtom, LinearForm, Ranges, added, known_below
 
 MOST_FACTS = 64  # about an atom that are tried
 _Form = frozenset[tuple[FormAtom, int]]
@@ -48,6 +50,14 @@ class Facts(Ranges):
             case ExtentBind(value=value, extent=extent):
                 self._narrow(self._ranges, value, self._range(value), (0, extent.maximum))
                 self.bound[extent] = value  # bound once, and used where that holds
+            case IndexLoad(x=x, result=result) if (end := known_below(x)) is not None:
+                self._add(added(added(self.linear(end), self.linear(result), -1), {None: 1}, -1))
+                return
+            case IndexMod(left=left, result=result) if self.of(left)[0] >= 0:
+                whole = self.linear(left)
+                for fact in [{}, *self._about(added({}, whole, -1))]:
+                    self._add(added(added(fact, whole, 1), self.linear(result), -1))
+                return
             case CheckIterations(ends=ends):
                 for inner in ends.ops:
                     self._run(inner)

@@ -156,13 +156,15 @@ class IndexBuilder:
         size = self.size(dim)
         if size is not None and (trusted or self.nonnegative(size)):
             return size
+        value = self.value(dim, span)
+        most = min(maximum, max(0, Ranges().of(value)[1]))
 
         def bound() -> Dim:
-            extent = Extent(self.fresh("n"), maximum)
-            self.emit(index.ExtentBind(self.value(dim, span), extent, INDEX, above, variable, span=span))
+            extent = Extent(self.fresh("n"), most)
+            self.emit(index.ExtentBind(value, extent, INDEX, above, variable, span=span))
             return dims.of(extent)
 
-        return self.once(("length", dim, maximum), bound)
+        return self.once(("length", dim, most), bound)
 
     def shown(self, type_: Type) -> str:
         """A type in a message: sizes without a name in the source are `?`."""

@@ -254,6 +254,9 @@ class Gather(Operator, name="gather"):
         size = self.table.shape[self.axis % self.table.tensor.rank]
         return [CheckIds(self.ids, size, self.ids.hint or "ids")]
 
+    def ids_below(self, result: Value) -> Value:
+        return self.table
+
     def reference(self, table: Array, ids: Array) -> Array:
         return np.take(table, ids, self.axis).astype(self.result.dtype.wide)
 
