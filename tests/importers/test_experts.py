@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import oic
 from importers.checkpoints import checkpoint
 from model.samples import write_safetensors
 from oic.diagnostics import OicError
-from oic.importers import import_checkpoint
+from oic.importers import Imported, import_checkpoint
 
 IDS = [1, 5, 9, 2, 20, 7, 7, 3]
 FAMILIES = ("mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "granitemoeshared", "lfm2_moe", "dots1")
@@ -21,6 +22,10 @@ STACKED = ("input_linear", "output_linear", "router.layer")
 def model_of(folder: Path) -> dict[str, np.ndarray]:
     model = oic.Model.open(folder)
     return {name: np.array(model.tensor(name)) for name in model.names()}
+
+
+def is_router(name: str) -> bool:
+    return name.endswith(ROUTERS)
 
 
 def write(folder: Path, config: dict[str, object], tensors: dict[str, np.ndarray]) -> Path:
@@ -40,15 +45,34 @@ def logits(source: Path, out: Path) -> np.ndarray:
 @pytest.mark.parametrize(("family", "weights"), [*((f, "f32") for f in FAMILIES), ("qwen2_moe", "q8"), ("granitemoeshared", "q8"), ("lfm2_moe", "q8")])
 def test_every_split_of_a_prompt_has_the_same_bits(family: str, weights: str, tmp_path: Path) -> None:
     made = import_checkpoint(checkpoint(tmp_path / "in", family), tmp_path / "out")
-    program = oic.Synthesizer(oic.parse_file(made.graph), oic.Model.open(made.model), weights=weights).build(tmp_path / "c")
-    found = []
-    for parts in (1, 3, 8):
-        with program.make_executor() as session:
-            steps = np.array_split(np.array(IDS, np.int32), parts)
-            found.append(np.concatenate([session.step(tokens=step)["logits"] for step in steps]))
-    assert found[0].tobytes() == found[1].tobytes() == found[2].tobytes()
+    found = of_splits(made, tmp_path, weights=weights)
     if weights == "f32":
-        assert float(np.abs(found[0] - logits(tmp_path / "in", tmp_path / "reference")).max()) <= 1e-5
+        assert float(np.abs(found - logits(tmp_path / "in", tmp_path / "reference")).max()) <= 1e-5
+
+
+def of_splits(made: Imported, folder: Path, **settings: Any) -> np.ndarray:
+    """The logits, which are the same for every split, number of threads, and number of rows that an expert is given at once."""
+    found = []
+    for threads, rows in ((1, 16), (2, 3)):
+        graph, model = oic.parse_file(made.graph), oic.Model.open(made.model)
+        program = oic.Synthesizer(graph, model, threads=threads, sizes={"R": rows}, **settings).build(folder / f"c{rows}")
+        assert not [d for d in program.warnings if d.slug == "late-refusal"]
+        for parts in (1, 3, 8):
+            with program.make_executor() as session:
+                steps = np.array_split(np.array(IDS, np.int32), parts)
+                found.append(np.concatenate([session.step(tokens=step)["logits"] for step in steps]))
+    assert len({one.tobytes() for one in found}) == 1
+    return found[0]
+
+
+@pytest.mark.parametrize("family", ["mixtral", "granitemoeshared"])
+def test_all_tokens_may_go_to_the_same_experts(family: str, tmp_path: Path) -> None:
+    """The first ones, where all scores are alike; the others have no rows."""
+    source = checkpoint(tmp_path / "in", family)
+    alike = {n: a * 0 if is_router(n) else a for n, a in model_of(source).items()}
+    same = write(tmp_path / "alike", json.loads((source / "config.json").read_text()), alike)
+    found = of_splits(import_checkpoint(same, tmp_path / "out"), tmp_path)
+    assert float(np.abs(found - logits(same, tmp_path / "reference")).max()) <= 1e-5
 
 
 @pytest.mark.parametrize("family", ["granitemoeshared", "dots1"])
@@ -65,7 +89,7 @@ def test_rows_of_a_batch_have_the_bits_of_runs_of_their_own(family: str, tmp_pat
 def test_the_order_of_experts_does_not_matter(family: str, tmp_path: Path) -> None:
     source = checkpoint(tmp_path / "in", family)
     tensors, config = model_of(source), json.loads((source / "config.json").read_text())
-    count = next(len(a) for n, a in tensors.items() if n.endswith(ROUTERS))
+    count = next(len(a) for n, a in tensors.items() if is_router(n))
     order = [*range(1, count), 0]
     other = dict(tensors)
     for name, array in tensors.items():
@@ -73,7 +97,7 @@ def test_the_order_of_experts_does_not_matter(family: str, tmp_path: Path) -> No
             place, _, rest = name.partition(".experts.")
             number, _, end = rest.partition(".")
             other[name] = tensors[f"{place}.experts.{order[int(number)]}.{end}"]
-        elif name.endswith(ROUTERS) or (".block_sparse_moe." in name and array.ndim == 3):
+        elif is_router(name) or (".block_sparse_moe." in name and array.ndim == 3):
             other[name] = array[order]
     found = logits(write(tmp_path / "other", config, other), tmp_path / "b")
     assert any(not np.array_equal(tensors[n], other[n]) for n in tensors)
