@@ -18,9 +18,9 @@ from oic.operators.late import late_places
 pytestmark = pytest.mark.xdist_group("batch-importers")
 
 VOCAB, ROOM, BATCH = 24, 16, 3
-FAMILIES = ("gpt_neox", "gemma2", "olmo2", "opt", "phi3", "hunyuan_v1_dense")
+FAMILIES = ("gpt_neox", "gemma2", "olmo2", "opt", "phi3", "hunyuan_v1_dense", "mixtral", "qwen2_moe")
 """Heads beside each other, partial rotary positions; windows, caps, two kinds of layers; norms of q and k; positions from
-a row on; turned elements that are stronger; norms behind rotary positions."""
+a row on; turned elements that are stronger; norms behind rotary positions; experts, which tokens of all rows share."""
 
 
 class Pair:
