@@ -43,7 +43,7 @@ BOUNDED = {
     ("relative_position_bias", "t"): "read the entries of a table first, K[pos..pos + N]: pos + N is within it then",
     ("relative_position_bias", "n"): "give the most there can be, n=N, and take the part with 'slice'",
 }  # fmt: skip
-MOST_TURNS = 1 << 10  # of loops, in which members of a family with holes are looked for at build
+MOST_TURNS = 1 << 14  # of loops, in which members of a family with holes are looked for at build
 
 
 def operand(f: Builder, access: s.Access, *, elements: bool = True) -> Value:
@@ -110,7 +110,7 @@ def _member(f: Builder, variable: Variable, access: s.Access) -> Value:
 
 def _lies_at(f: Builder, variable: Variable, access: s.Access, indices: list[Dim]) -> Dim:
     """Where a member of a family with holes lies; the members that the model does not have are refused at run time."""
-    if len(indices) == 1 and (known := _place_in_loops(f, variable, f.settled(indices[0]))) is not None:
+    if (known := _place_in_loops(f, variable, [f.settled(i) for i in indices])) is not None:
         return known
     symbol = f"{variable.name}.places"
     if symbol not in f.constants:
@@ -129,26 +129,35 @@ def _lies_at(f: Builder, variable: Variable, access: s.Access, indices: list[Dim
     return f.atom(found, len(variable.members) - 1)
 
 
-def _place_in_loops(f: Builder, variable: Variable, index: Dim) -> Dim | None:
-    """The place of a member as a sum of multiples of indices of loops; None where one is missing, or it is none."""
-    loops = sorted(dims.extents([index]))
-    ends = [f.turns.get(loop, (0, MOST_TURNS)) for loop in loops]
-    if math.prod(last - first + 1 for first, last in ends) > MOST_TURNS:
+def _place_in_loops(f: Builder, variable: Variable, indices: list[Dim]) -> Dim | None:
+    """The place of a member as a sum of multiples of indices of loops, and of those that are known at run time.
+
+    None where it is none, or one of the members is missing.
+    """
+    known = [set(dims.extents([index])) <= f.turns.keys() for index in indices]
+    loops = sorted(dims.extents(index for index, of_loops in zip(indices, known) if of_loops))
+    ends = [f.turns[loop] for loop in loops]
+    turns = [range(first, last + 1) for first, last in ends]
+    turns += [range(count) for count, of_loops in zip(variable.counts, known) if not of_loops]
+    if not 0 < math.prod(map(len, turns)) <= MOST_TURNS:
         return None
     found: dict[tuple[int, ...], int] = {}
-    for turn in product(*(range(first, last + 1) for first, last in ends)):
-        member = dims.evaluate(index, {loop.name: i for loop, i in zip(loops, turn)})
-        if (member,) not in variable.places:
+    for turn in product(*turns):
+        values, others = {loop.name: i for loop, i in zip(loops, turn)}, iter(turn[len(loops) :])
+        pairs = zip(indices, known)
+        member = tuple(dims.evaluate(index, values) if of_loops else next(others) for index, of_loops in pairs)
+        if member not in variable.places:
             return None
-        found[turn] = variable.places[member,][0]
-    least = tuple(first for first, _ in ends)
+        found[turn] = variable.places[member][0]
+    least = tuple(part[0] for part in turns)
     nexts = [(*least[:n], first + 1, *least[n + 1 :]) for n, first in enumerate(least)]
     steps = [found.get(turn, found[least]) - found[least] for turn in nexts]
     if any(at != found[least] + sum(s * (i - j) for s, i, j in zip(steps, turn, least)) for turn, at in found.items()):
         return None
     place: Dim = found[least]
-    for step, loop, first in zip(steps, loops, least):
-        place = place + step * (dims.of(loop) - first)
+    counted = [*map(dims.of, loops), *(index for index, of_loops in zip(indices, known) if not of_loops)]
+    for step, index, first in zip(steps, counted, least):
+        place = place + step * (index - first)
     return place
 
 
