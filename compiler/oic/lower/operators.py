@@ -12,7 +12,14 @@ from oic.ir.core import OpError, Unequal, Value
 from oic.ir.dims import Dim
 from oic.lower.builder import POISON, Builder
 from oic.lower.integers import INDEX
-from oic.lower.operands import check_between, inserted, literal_operand, lower_keywords, operand
+from oic.lower.operands import (
+    check_between,
+    inserted,
+    literal_operand,
+    lower_keywords,
+    operand,
+    refuse_order,
+)
 from oic.operators.base import Operator, by_name, positional
 from oic.operators.shape import Slice
 from oic.syntax import tree as s
@@ -95,8 +102,9 @@ def _check_slice(f: Builder, call: s.OpCall, fields: dict[str, Any]) -> None:
     whole = x.shape[axis]
     start, end = (f.integer(nodes[key]) for key in ("start", "end"))
     length = end - start
-    if (isinstance(start, int) and start < 0) or (isinstance(length, int) and length < 0):
+    if isinstance(start, int) and (start < 0 or (isinstance(length, int) and length < 0)):
         return  # refused by the operator
+    refuse_order(length, nodes["end"].span)
     for low, value, high, name in ((0, start, None, "start"), (start, end, whole, "end")):
         check_between(f, low, value, high, name, call.span)
     if not any(isinstance(fields[key], Value) for key in ("start", "end")):
