@@ -123,6 +123,26 @@ def test_experts_that_are_alike_are_one_network(tmp_path: Path) -> None:
     assert float(np.abs(found - known).max()) <= 1e-5
 
 
+@pytest.mark.parametrize("place", ["model.layers.2.", "model.mtp_block.0."])
+def test_layers_that_guess_further_tokens_are_left_out(place: str, tmp_path: Path) -> None:
+    source = checkpoint(tmp_path / "in", "dots1")
+    config, tensors = json.loads((source / "config.json").read_text()) | {"num_nextn_predict_layers": 1}, model_of(source)
+    assert config["num_hidden_layers"] == 2
+    more = {n.replace("model.layers.1.", place): a for n, a in tensors.items()} | {f"{place}eh_proj.weight": np.ones((3, 3))}
+    found = logits(write(tmp_path / "more", config, tensors | more), tmp_path / "a")
+    assert found.tobytes() == logits(source, tmp_path / "b").tobytes()
+
+
+def test_a_number_of_experts_may_be_said_layer_by_layer(tmp_path: Path) -> None:
+    """Of those layers that have experts it is the same."""
+    source = checkpoint(tmp_path / "in", "dots1")
+    config = json.loads((source / "config.json").read_text())
+    dense = config["first_k_dense_replace"]
+    listed = {key: [9] * dense + [config[key]] * (config["num_hidden_layers"] - dense) for key in ("n_routed_experts", "num_experts_per_tok")}
+    found = logits(write(tmp_path / "listed", config | listed, model_of(source)), tmp_path / "a")
+    assert found.tobytes() == logits(source, tmp_path / "b").tobytes()
+
+
 REFUSED = {
     "more than there are": ({"num_experts_per_tok": 5}, "import-unsupported", "'num_experts_per_tok' is 5 supported: at most the 4"),
     "of no layers": ({"decoder_sparse_step": 0}, "import-unsupported", "'decoder_sparse_step' is 0"),
@@ -133,6 +153,9 @@ REFUSED = {
     "kinds of fewer layers": ({"mlp_layer_types": ["dense"]}, "import-config", "a list of 2 items"),
     "dense against the weights": ({"mlp_only_layers": [1]}, "import-weights", "missing: model.layers.1.mlp.down_proj.weight"),
     "a number below 0": ({"first_k_dense_replace": -1}, "import-unsupported", "'first_k_dense_replace' is -1"),
+    "not the same in all layers": ({"num_experts_per_tok": [1, 2]}, "import-unsupported", "'num_experts_per_tok' is [1, 2] supported: one number"),
+    "of too few layers": ({"num_experts": [4]}, "import-config", "a list of 2 items"),
+    "more that guess than tensors": ({"num_nextn_predict_layers": 1 << 40}, "import-config", "1099511627776"),
     "in groups": ({"n_group": 2, "topk_group": 1}, "import-unsupported", "'n_group' is 2"),
     "more than have scores": ({"num_experts": 1 << 62}, "import-config", "4611686018427387904, and should be at most 4"),
     "fewer than have weights": ({"num_experts": 3}, "import-weights", "not asked for: model.layers.0.mlp.experts.3."),

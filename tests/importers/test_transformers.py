@@ -194,6 +194,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         "moe_num_experts": 6, "moe_k": 2, "moe_intermediate_size": 24, "moe_num_shared_experts": 0, "moe_norm_min": 0.6,
     }),
     "hunyuan_v1_moe": ("HunYuanMoEV1", {"num_experts": 6, "moe_topk": 3, "head_dim": 16}),
+    "hunyuan_v1_moe-by-layer": ("HunYuanMoEV1", {"num_experts": 6, "moe_topk": [3, 3, 3, 3], "head_dim": 16}),
     "flex_olmo": ("FlexOlmo", {"num_experts": 6, "num_experts_per_tok": 3}),
     "opt": ("OPT", {"ffn_dim": 48, "init_std": 0.3, "word_embed_proj_dim": 32}),
     "opt-untied": ("OPT", {

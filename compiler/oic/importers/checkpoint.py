@@ -133,6 +133,14 @@ class Checkpoint:
         self._should(listed, (key,), value, f"a list of {count} items, one a layer")
         return value[:count]
 
+    def same(self, key: str, layers: Sequence[bool], of: str) -> None:
+        """What a key says of some layers, by a list with one item a layer too, is one thing."""
+        if not isinstance(self.value(key), list):
+            return
+        said = [item for item, counts in zip(self.items(key, len(layers)) or [], layers) if counts]
+        self.demand(said == said[:1] * len(said), key, self.value(key), f"one number in all layers with {of}")
+        self.config[key] = said[0]
+
     def _first(self, keys: tuple[str, ...], default: Any) -> Any:
         for key in keys:
             if self.has(key):

@@ -1,6 +1,7 @@
 """Mixtures of experts: layers of several feed-forward networks, of which each token takes a few."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from oic.importers.checkpoint import Checkpoint
@@ -73,9 +74,11 @@ COUNT, SHARED = "expert_count", "expert_shared_feed_forward_length"
 """Keys of GGUF files."""
 
 
-def mixture(c: Checkpoint, layer: str, activation: str) -> Experts:
-    """What the layers with experts have."""
+def mixture(c: Checkpoint, layer: str, activation: str, mixed: Sequence[bool]) -> Experts:
+    """What the layers with experts have; `mixed`, which these are."""
     m = MIXTURES[c.family]
+    for key in (*COUNTS, *TAKEN):
+        c.same(key, mixed, "experts")
     up, down, gate, router = (Matrix.of(c, f"{layer}{m.place}{name}") for name in (m.up, m.down, m.gate, m.router))
     routed = next(iter(c.shape(router.tensor)), 0)
     c.fill_first(COUNTS, routed)

@@ -189,10 +189,7 @@ def _heads(c: Checkpoint, width: int, mixers: list[tuple[str, ...]]) -> tuple[in
     key, attends = "attention.head_count_kv", ["attention" in mixer for mixer in mixers]
     if not any(attends):
         return 0, 0, 0
-    if isinstance(c.value(key), list):  # 0 in layers without attention
-        listed = [n for n, looks in zip(c.items(key, len(mixers)) or [], attends) if looks]
-        c.demand(listed == listed[:1] * len(listed), key, c.value(key), "one number in all layers with attention")
-        c.config[key] = listed[0]
+    c.same(key, attends, "attention")  # 0 in the others
     heads = c.size("attention.head_count")
     if width % heads and not c.has("attention.key_length"):
         raise c.unsupported("attention.head_count", heads, f"a divisor of 'embedding_length', {width}")

@@ -21,7 +21,7 @@ from oic.importers.decoder import (
 from oic.importers.experts import MIXTURES, dense_layers, mixture
 from oic.importers.rope import CONTEXT, USUAL_TYPES, rope
 
-BUFFERS = r"rotary_emb\.inv_freq$|\.mamba\.mup_vector$"
+BUFFERS = r"rotary_emb\.inv_freq$|\.mamba\.mup_vector$|(^|\.)mtp[._]"
 SIGNS = (("model.layers.0.self_attn.q_proj.weight",), ("layers.0.self_attn.q_proj.weight",))
 HEADS = ("num_attention_heads", "n_heads")
 EPS = ("rms_norm_eps", "norm_epsilon", "layer_norm_eps", "norm_eps")
@@ -164,7 +164,7 @@ def read(c: Checkpoint) -> Decoder:
     modules, kinds = _Modules(c), layers(c, c.layers("num_hidden_layers"), size)
     parallel = c.flag("use_parallel_residual", default=False)
     dense = dense_layers(c, len(kinds))
-    experts = None if all(dense) else mixture(c, layer, _activation(c))
+    experts = None if all(dense) else mixture(c, layer, _activation(c), [not alone for alone in dense])
     if experts:
         kinds = tuple(replace(kind, dense=alone) for kind, alone in zip(kinds, dense))
     return Decoder(

@@ -38,6 +38,8 @@ BIASES = (
     ("mlp_bias", *_OF_ALL),
 )  # fmt: skip
 """Keys of biases of q, k and v, of what attention gives, and of the network: the first that is there counts."""
+FURTHER = "num_nextn_predict_layers"
+"""Key of layers behind the others that guess tokens after the next, which a graph does without."""
 HEAD_COPY = r"^(lm_head|embed_out)\.weight$"
 """The head of a model whose embedding is its head, stored a second time."""
 
@@ -77,6 +79,8 @@ def transformer_program(c: Checkpoint, model: Decoder | EncoderDecoder, buffers:
         strength = max(strengths, default=1)
         c.demand(strengths <= {1.0}, "attention_factor", strength, "1, where norms of q and k are behind it")
         c.demand(not (model.clip and model.q_norm), "clip_qkv", model.clip, "none, beside norms of q and k")
+        for i in range(c.layers(FURTHER) if c.optional(FURTHER) else 0):
+            buffers += rf"|\.layers\.{len(model.layers) + i}\."
         w = Writer(c=c, layers=len(model.layers), experts=model.experts.count if model.experts else 1)
         text = decoder_text(w, model, request, activations=ACTIVATIONS)
     else:
