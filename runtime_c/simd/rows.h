@@ -208,7 +208,7 @@ OIC_LOOP void oic_weighted_beside(float *restrict to, ptrdiff_t rows, int side, 
 #define OIC_R i8
 #include "rows_of.inc.h"
 
-#define OIC_EXPS 4 /* registers at a time: one function is a long chain, and several of them take little longer */
+#define OIC_EXPS (OIC_REGISTER ? 4 : 1) /* registers at a time: one function is a long chain, and several of them take little longer */
 
 /* The constants of oic_exp_f32, in registers once for many rows. */
 enum { OIC_EXP_LEAST, OIC_EXP_PER, OIC_EXP_HALF, OIC_EXP_HIGH, OIC_EXP_LOW, OIC_EXP_Q, OIC_EXP_ALL = OIC_EXP_Q + 6 };

@@ -57,6 +57,13 @@ OIC_LOOP void OF(oic_largest_of)(const S *x, ptrdiff_t pitch, ptrdiff_t rows, co
                                  S *restrict high)
 {
     for (ptrdiff_t r = 0; r < rows; ++r, x += pitch) {
+        if (WIDTH == 1) {
+            high[r] = top[r];
+            for (ptrdiff_t j = 0; j < n[r]; ++j) {
+                high[r] = x[j] > high[r] ? x[j] : high[r];
+            }
+            continue;
+        }
         LANES a;
         OIC_UNROLLED
         for (int i = 0; i < COUNT; ++i) {

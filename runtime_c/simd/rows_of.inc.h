@@ -10,15 +10,16 @@
 #define LANES OF(oic_lanes)
 #define WIDTH ((ptrdiff_t)(sizeof(REGISTER) / sizeof(S)))
 #define COUNT ((int)(OIC_LANES * sizeof(S) / sizeof(REGISTER)))
-#define ROW_TILE (WIDTH == 16 ? 4 : WIDTH > 1 ? 2 : 1) /* rows whose sums stay in registers, of 32 more than of 16, */
-#define ROW_KEYS (WIDTH > 1 ? 4 : 1) /* beside so many keys, */
-#define ROW_KEYS_OF_ONE (WIDTH > 1 ? sizeof(R) < sizeof(S) ? 4 : 8 : 1) /* and with those of one row */
+#define ROW_TILE (WIDTH == 16 ? 4 : 2) /* rows whose sums stay in registers, of 32 more than of 16, */
+#define ROW_KEYS 4 /* beside so many keys, */
+#define ROW_KEYS_OF_ONE (sizeof(R) < sizeof(S) ? 4 : 8) /* and with those of one row */
 #define ROW_SUMS (WIDTH == 16 ? 16 : 8)
 #define ROW_HEADS 16 /* heads whose sums go side by side before they are folded */
 #define ROW_AHEAD (OIC_ASKED_NEAR ? 8192 : 4096) /* bytes, and some of a row, from what is read in turn to what is asked for */
 #define ROW_STEP (OIC_ASKED_NEAR ? 64 : 128)      /* from one line that is asked for to the next */
 #define ROW_GROUP (sizeof(R) == 1 ? 4 : 1) /* rows that are added together, which spares results the way to memory */
 #define ROW_MIXES (WIDTH > 1 ? 6 : 1) /* rows of weights whose results stay in registers, */
+#define ROW_WIDE (WIDTH > 1 ? 4 * OIC_LANES : OIC_LANES) /* columns whose code has no loops */
 #define ROW_MIXED (WIDTH == 1 ? OIC_LANES : OIC_MANY_REGISTERS ? 4 : 2) /* so many of each */
 
 /* A step of a chain, and its first; the length of a head that has code of its own. */
@@ -252,6 +253,41 @@ OIC_LOOP void ROWS(oic_row_dots_eight)(const S *restrict x, ptrdiff_t xm, ptrdif
 }
 #endif
 
+/* oic_row_dots where a register is one number: all sums of a dot product go by together, for code that has them one after the other
+   is many times as long then. */
+OIC_INLINE void ROWS(oic_row_dots_of_numbers)(const S *restrict x, ptrdiff_t xm, ptrdiff_t heads, ptrdiff_t count, const R *restrict row,
+                                              ptrdiff_t ld, ptrdiff_t next, ptrdiff_t rows, ptrdiff_t n, S *restrict sum, ptrdiff_t sm,
+                                              ptrdiff_t apart)
+{
+    const ptrdiff_t whole = n - n % OIC_LANES;
+    for (ptrdiff_t h = 0; h < heads; ++h, row += next) {
+        for (ptrdiff_t m = 0; m < count; ++m, x += xm, sum += sm) {
+            for (ptrdiff_t e = 0; e < rows; ++e) {
+                const R *const from = row + e * ld;
+                LANES all;
+                OF(oic_lanes_zero)(&all);
+                for (ptrdiff_t k = 0; k < whole; k += OIC_LANES) {
+                    OIC_UNROLLED
+                    for (int i = 0; i < COUNT; ++i) {
+                        all.part[i] = ROW_MADD(OF(oic_register_load)(x + k + i * WIDTH), ROW(from + k + i * WIDTH), all.part[i]);
+                    }
+                }
+                if (whole < n) {
+                    LANES rest = all;
+                    for (ptrdiff_t k = whole, i = 0; k < n; k += WIDTH, ++i) {
+                        rest.part[i] = ROW_MADD(OF(oic_register_load)(x + k), ROWS(oic_row_some)(from + k, n - k), rest.part[i]);
+                    }
+                    all = rest;
+                }
+                sum[e * apart] = OF(oic_lanes_sum)(&all);
+            }
+            for (ptrdiff_t e = rows; apart == 1 && e < OIC_FOLDED; ++e) {
+                sum[e] = sum[0];
+            }
+        }
+    }
+}
+
 /* sum[heads, count, sm apart][OIC_FOLDED, `apart`] = x[heads, count, xm apart][n] times so many rows or fewer, `ld` apart,
    those of a head `next` after those of the one before it; of sums next to each other all are written.  Zeros follow those
    of x up to whole lanes. */
@@ -259,9 +295,11 @@ OIC_LOOP void ROWS(oic_row_dots)(const S *restrict x, ptrdiff_t xm, ptrdiff_t he
                                  ptrdiff_t ld, ptrdiff_t next, ptrdiff_t rows, ptrdiff_t n, S *restrict sum, ptrdiff_t sm,
                                  ptrdiff_t apart)
 {
-    if (count == 1 && n % OIC_LANES == 0) {
+    if (WIDTH == 1) {
+        ROWS(oic_row_dots_of_numbers)(x, xm, heads, count, row, ld, next, rows, n, sum, sm, apart);
+    } else if (count == 1 && n % OIC_LANES == 0) {
         ROWS(oic_row_dots_one)(x, xm, heads, row, ld, next, rows, n, sum, sm, apart);
-    } else if (WIDTH > 1 && n == 8) { /* few registers a row: what n decides is decided here */
+    } else if (n == 8) { /* few registers a row: what n decides is decided here */
 #if OIC_IS_ONE(OIC_PASTE(OIC_EIGHT_, OIC_R))
         ROWS(oic_row_dots_eight)(x, xm, heads, count, row, ld, next, rows, sum, sm, apart);
 #else
@@ -384,7 +422,7 @@ OIC_LOOP void ROWS(oic_row_dots_in_turn)(const S *restrict x, ptrdiff_t heads, c
 OIC_INLINE void ROWS(oic_weighted_rows)(S *restrict to, const S *restrict w, const R *restrict row, ptrdiff_t ld, ptrdiff_t n, ptrdiff_t D)
 {
     ptrdiff_t d = 0;
-    for (; D - d >= 4 * OIC_LANES; d += 4 * OIC_LANES) {
+    for (; WIDTH > 1 && D - d >= 4 * OIC_LANES; d += 4 * OIC_LANES) {
         LANES a0, a1, a2, a3;
         OF(oic_lanes_load)(&a0, to + d);
         OF(oic_lanes_load)(&a1, to + d + OIC_LANES);
@@ -425,7 +463,7 @@ OIC_LOOP void ROWS(oic_weighted)(S *restrict to, ptrdiff_t ts, ptrdiff_t tm, ptr
         }
         return;
     }
-    const ptrdiff_t many = D - D % (4 * OIC_LANES);
+    const ptrdiff_t many = D - D % ROW_WIDE;
     for (ptrdiff_t k = 0; k < n; ++k, row += ld, ++w) {
         for (ptrdiff_t h = 0; h < heads; ++h) {
             S *t = to + h * tm;
@@ -434,9 +472,9 @@ OIC_LOOP void ROWS(oic_weighted)(S *restrict to, ptrdiff_t ts, ptrdiff_t tm, ptr
             for (ptrdiff_t s = spans; s > 0; --s, t += ts, x += ws, q += rs) {
                 const REGISTER all = OF(oic_register_of)(*x);
                 ptrdiff_t d = 0;
-                for (; d < many; d += 4 * OIC_LANES) {
+                for (; d < many; d += ROW_WIDE) {
                     OIC_UNROLLED
-                    for (ptrdiff_t i = 0; i < 4 * OIC_LANES; i += WIDTH) {
+                    for (ptrdiff_t i = 0; i < ROW_WIDE; i += WIDTH) {
                         OF(oic_register_store)(t + d + i, ROW_MADD(all, ROW(q + d + i), OF(oic_register_load)(t + d + i)));
                     }
                 }
@@ -571,7 +609,7 @@ OIC_LOOP void ROWS(oic_weighted_heads)(S *restrict to, ptrdiff_t tm, ptrdiff_t h
 {
     for (ptrdiff_t h = 0, some; h < heads; h += some, to += some * tm, w += some * wm) {
         const R *v[4];
-        some = heads - h >= 4 ? 4 : heads - h >= 2 ? 2 : 1;
+        some = heads - h >= 4 && WIDTH > 1 ? 4 : heads - h >= 2 ? 2 : 1;
         for (ptrdiff_t e = 0; e < some; ++e) { /* no divisions */
             v[e] = row;
             of = of + 1 < share ? of + 1 : 0;
@@ -579,7 +617,7 @@ OIC_LOOP void ROWS(oic_weighted_heads)(S *restrict to, ptrdiff_t tm, ptrdiff_t h
         }
         for (ptrdiff_t d = 0, left; d < D; d += left * WIDTH) {
             left = (D - d) / WIDTH;
-            left = left > 3 ? left == 4 ? 2 : 3 : left;
+            left = left < 3 ? left : left == 4 ? 2 : 3;
             if (some == 4 && left == 3) {
                 ROWS(oic_weighted_tile)(to + d, tm, 2, w, wm, wk, v, ld, n, 3, 0);
                 ROWS(oic_weighted_tile)(to + d + 2 * tm, tm, 2, w + 2 * wm, wm, wk, v + 2, ld, n, 3, 0);
@@ -884,6 +922,7 @@ OIC_LOOP void ROWS(oic_panel_dots)(const S *restrict x, ptrdiff_t xm, const S *r
 #undef ROW_STEP
 #undef ROW_GROUP
 #undef ROW_MIXES
+#undef ROW_WIDE
 #undef ROW_MIXED
 #undef ROW_OFTEN
 #undef ROW_MADD

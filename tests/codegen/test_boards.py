@@ -1,4 +1,4 @@
-"""Smallest processors compute the reference's bits at every level of a compiler, with a project's own flags."""
+"""Smallest processors compute the reference's bits at every level of a compiler, with a project's own flags, in little code."""
 
 import shutil
 import subprocess
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import oic
+from oic.toolchain.target import MEANING
 from paths import ROOT
 from runtime.boards import CORTEX_M0, CORTEX_M4, EMULATOR_M0, EMULATOR_M4
 
@@ -59,3 +60,65 @@ def test_products_of_bytes(compiler: tuple[str, ...], emulator: tuple[str, ...],
     with oic.Simulator(graph, model).make_executor() as executor:
         wanted = executor.step(x=(5 * np.arange(48) - 120).astype(np.int8))["y"].view(np.uint32)
     assert (run.stdout + run.stderr).splitlines() == [f"y: {int(v):016x}" for v in wanted]
+
+
+ATTENDING = """
+dynamic { q: f32[1, 4, 12]; k: f32[1, 12]; }
+constant { by: f32[12]; }
+persistent { n: i32; K(t): f32[1, 12] @table @fixed(t=64) @ring(t); }
+volatile { y: f32[1, 4, 12]; }
+block entry {
+  assign keys: f32[?, 1, 12]; assign a: f32[1, 4, 12];
+  cache.write k >> K[n]; cache.increment n; cache.read K[] >> keys;
+  op attention(q, keys, keys) >> a; op mul(a, by) >> y;
+  return;
+}
+"""
+ATTENDS = """
+#include "attends.h"
+#include "board.h"
+#include <string.h>
+static attends_state state;
+static uint64_t arena[(ATTENDS_ARENA_BYTES + 7) / 8];
+static void run(void)
+{
+    const attends_memory memory = {&state, sizeof state, arena, sizeof arena, attends_weights.bytes, ATTENDS_WEIGHTS_BYTES};
+    attends_session session;
+    float x[60], y[48];
+    uint32_t status = attends_init(&session, &memory), words[48];
+    for (int step = 0; step < 70; ++step) {
+        for (int i = 0; i < 60; ++i) {
+            x[i] = (float)((i * 37 + step * 11) % 101 - 50) / 16.0f;
+        }
+        status |= attends_step(&session, &(attends_inputs){.q = x, .k = x + 48}, &(attends_outputs){.y = y});
+    }
+    memcpy(words, y, sizeof words);
+    for (int i = 0; i < 48; ++i) {
+        board_say("y", status, words[i]);
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["-Os", "-O2"])
+@pytest.mark.parametrize(("compiler", "emulator"), [(CORTEX_M0, EMULATOR_M0), (CORTEX_M4, EMULATOR_M4)], ids=["m0", "m4"])
+def test_attention(compiler: tuple[str, ...], emulator: tuple[str, ...], level: str, tmp_path: Path) -> None:
+    """What is written out for registers is not, where a register is one number: dot products of a block were 28 KB alone."""
+    if not all(map(shutil.which, (compiler[0], emulator[0], "arm-none-eabi-nm"))):
+        pytest.skip("no compiler or emulator of a Cortex-M")
+    graph, model = oic.parse(ATTENDING, "attends"), oic.Model(tensors={"by": np.linspace(1, 2, 12, dtype=np.float32)})
+    oic.Synthesizer(graph, model, target="freestanding", numerics="separate", weights_as="array").emit(tmp_path)
+    (tmp_path / "main.c").write_text(ATTENDS)
+    call = [*compiler, "-std=gnu99", level, *MEANING, "-DOIC_HOSTED=0", "-I", str(tmp_path), "-I", str(ROOT / "tests" / "runtime")]
+    sources = [str(tmp_path / name) for name in ("main.c", "attends.c", "attends.weights.c")]
+    made = subprocess.run([*call, *sources, "-o", str(tmp_path / "program"), "-lm"], capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr[:4000]
+    run = subprocess.run([*emulator, str(tmp_path / "program")], capture_output=True, text=True, timeout=60)
+    with oic.Synthesizer(graph, model, target="portable", numerics="separate").build().make_executor() as executor:
+        for step in range(70):
+            x = (((np.arange(60) * 37 + step * 11) % 101 - 50) / 16).astype(np.float32)
+            wanted = executor.step(q=x[:48].reshape(1, 4, 12), k=x[48:].reshape(1, 12))["y"].ravel().view(np.uint32)
+    assert (run.stdout + run.stderr).splitlines() == [f"y: {int(v):016x}" for v in wanted]
+    listed = subprocess.run(["arm-none-eabi-nm", "-S", str(tmp_path / "program")], capture_output=True, text=True, check=True)
+    sizes = [line.split() for line in listed.stdout.splitlines() if len(line.split()) == 4]
+    assert [(name, int(size, 16)) for _, size, _, name in sizes if "oic_" in name and int(size, 16) > 4500] == []
