@@ -17,7 +17,17 @@ static inline void NAME(oic_quantize_some)(const ARGS(oic_quantize) *a, ptrdiff_
     W_T *restrict const y = a->y;
     const float *restrict const scale = by->scale;
     int32_t v[OIC_HELD];
-    if (sizeof(C) > 4 || W_BITS > 16 || !by->small) {
+    if (sizeof(C) == 4 && (W_BITS > 16 || !by->small)) { /* beyond 2^33 no zero point matters; a small FPU has no doubles */
+        for (ptrdiff_t e = 0; e < m; ++e) {
+            const float ratio = (float)(LOAD(x, e) / (C)scale[e]), raised = oic_select_f32(ratio > -0x1p33f, ratio, -0x1p33f);
+            const float whole = oic_round_half_even_f32(oic_select_f32(raised < 0x1p33f, raised, 0x1p33f));
+            const int32_t high = (int32_t)(whole * 0x1p-16f), low = (int32_t)(whole - (float)high * 0x1p16f); /* all exact */
+            const int64_t sum = ratio == ratio ? (int64_t)high * 65536 + low + by->zero[e] : 0;
+            W_STORE(y, from + e, (W_C)(sum < (int64_t)W_LOW ? (int64_t)W_LOW : sum > (int64_t)W_HIGH ? (int64_t)W_HIGH : sum));
+        }
+        return;
+    }
+    if (sizeof(C) > 4) {
         for (ptrdiff_t e = 0; e < m; ++e) {
             const double sum = oic_round_half_even_f64((double)(LOAD(x, e) / (C)scale[e])) + (double)by->zero[e];
             W_STORE(y, from + e, (W_C)oic_saturated_f64(sum, W_LOW, W_HIGH));

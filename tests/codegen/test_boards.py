@@ -122,3 +122,21 @@ def test_attention(compiler: tuple[str, ...], emulator: tuple[str, ...], level: 
     listed = subprocess.run(["arm-none-eabi-nm", "-S", str(tmp_path / "program")], capture_output=True, text=True, check=True)
     sizes = [line.split() for line in listed.stdout.splitlines() if len(line.split()) == 4]
     assert [(name, int(size, 16)) for _, size, _, name in sizes if "oic_" in name and int(size, 16) > 4500] == []
+
+
+def test_wide_integers_need_no_doubles(tmp_path: Path) -> None:
+    """An FPU of single precision has none, and a library's are slow."""
+    if not all(map(shutil.which, (CORTEX_M4[0], "arm-none-eabi-nm"))):
+        pytest.skip("no compiler of a Cortex-M")
+    text = """
+dynamic { x: f32[48]; s: f32; z: i32; } volatile { q: i32[48]; b: i8[48]; d: f32[48]; }
+block entry {
+  op quantize(x, s, zero_point=z, to=i32) >> q; op quantize(x, s, zero_point=z, to=i8) >> b;
+  op dequantize(q, s, zero_point=z, to=f32) >> d; return;
+}
+"""
+    oic.Synthesizer(oic.parse(text, "wide"), oic.Model(tensors={}), target="freestanding").emit(tmp_path)
+    call = [*CORTEX_M4[:5], "-std=gnu99", "-O2", *MEANING, "-I", str(tmp_path), "-c", str(tmp_path / "wide.c")]
+    subprocess.run([*call, "-o", str(tmp_path / "wide.o")], check=True)
+    listed = subprocess.run(["arm-none-eabi-nm", "-u", str(tmp_path / "wide.o")], capture_output=True, text=True, check=True)
+    assert [name for name in listed.stdout.split() if name.startswith(("__aeabi_d", "__aeabi_l2d", "__aeabi_f2d"))] == []

@@ -122,6 +122,11 @@ def quantised() -> list[Case]:
             scale = np.array([0.5, 1, 3, 7], np.float32)
             found.append(Case(Quantize, [x, np.array(0.7, np.float32), None], {"to": kind}))
             found.append(Case(Quantize, [x, scale, zero], {"to": kind, "axis": 1}, {2: kind}))
+            far = np.array([1, 2, 3, 3.5, 4, 6, 7.99, 2**-30], dtypes.ALL[name].np) * (2 if name in ("f8", "f16") else 2**30)
+            far = np.concatenate([far, -far]).astype(dtypes.ALL[name].np).reshape(4, 4)
+            for end in (-(2**31), 2**31 - 1):
+                ends = np.array([end, end // 2, end // 3, 1], np.int32)
+                found.append(Case(Quantize, [far, np.array([1, 1, 0.5, 3], np.float32), ends], {"to": kind, "axis": 1}, {2: dtypes.i32}))
             back = {"to": dtypes.ALL[name]}
             kinds = {0: kind, 2: kind}
             found.append(Case(Dequantize, [whole((3, 4, 5), to), scale, zero], {**back, "axis": 1}, kinds))
