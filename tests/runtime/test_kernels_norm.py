@@ -47,6 +47,13 @@ def norms() -> list[Case]:
         four = [real((3,), name), real((3,), name), real((3,), name), abs(real((3,), name))]
         found.append(Case(BatchNorm, [real((2, 3, 17), name), *four], {"eps": 1e-3}))
         found.append(Case(BatchNorm, [real((3, 5), name), *four], {"channel": 0}))
+    for name, end in {"f32": 36, "bf16": 36, "f64": 306}.items():  # products beyond the type computed in, and a variance below 0
+        with np.errstate(over="ignore"):
+            x, gamma, beta, mean = ((RNG.normal(size=n) * 10.0 ** RNG.uniform(-end, end, n)).astype(dtypes.ALL[name].np) for n in (999, 64, 64, 64))
+            rows = np.ascontiguousarray(np.resize(x, (64, 999)))
+        var = np.concatenate([abs(real((50,), name)), np.linspace(-9.9e-6, -1.1e-5, 14).astype(dtypes.ALL[name].np)])
+        var[:32] = (10.0 ** RNG.uniform(-end, end, 32)).astype(dtypes.ALL[name].np)
+        found.append(Case(BatchNorm, [rows, gamma, beta, mean, var], {"channel": 0}))
     return found
 
 

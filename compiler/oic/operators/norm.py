@@ -199,15 +199,15 @@ class BatchNorm(Operator, name="batch_norm"):
     def reference(self, x: Array, gamma: Array, beta: Array, mean: Array, var: Array) -> Array:
         shape = (-1,) + (1,) * (x.ndim - 1 - self.channel % x.ndim)
         g, b, m, v = (p.astype(np.float64).reshape(shape) for p in (gamma, beta, mean, var))
-        return (x.astype(np.float64) - m) / np.sqrt(v + as_computed(self.eps, self.x.dtype)) * g + b
+        return (x.astype(np.float64) - m) * (g / np.sqrt(v + as_computed(self.eps, self.x.dtype))) + b
 
     def tolerance(self, y: Array, *inputs: Any) -> Array:
         x, gamma, beta, mean, var = (real(p) for p in inputs)
         shape = (-1,) + (1,) * (x.ndim - 1 - self.channel % x.ndim)
-        g, b, m, v = (np.abs(p.reshape(shape)) for p in (gamma, beta, mean, var))
-        far, scale = np.abs(x) + m, g / np.sqrt(v + float(as_computed(self.eps, self.x.dtype)))
+        g, b, m, v = (p.reshape(shape) for p in (np.abs(gamma), np.abs(beta), np.abs(mean), var))
+        far, scale = np.abs(x) + m, g / np.sqrt(np.abs(v + float(as_computed(self.eps, self.x.dtype))))
         error = 6 * epsilon(self.x.dtype) * (far * scale + b) + lost(scale, far, self.x.dtype)
-        return rounded(y, error, self.x.dtype, np.maximum(far, scale))
+        return rounded(y, error, self.x.dtype, np.maximum(np.maximum(far, scale), far * scale))
 
     def _args(self) -> KernelArgs:
         return self.members(**along(self.x, self.channel, "channels"), eps=Converted(self.eps, self.x.dtype.value))
