@@ -130,13 +130,13 @@ def element(ref: Ref, index: c.Expression) -> c.Expression:
 def size_in_bytes(count: Index, dtype: DType, *, clamped: bool = False) -> c.Expression:
     """So many elements, as size_t; of packed types a number that is known.
 
-    clamped   a compiler may think that the count could be below 0, and warns of memset with it
+    clamped   a compiler may think that the count could be below 0, and warns of memset with it: of bytes it may always
     """
     if dtype.packed:
         return c.integer(dtype.nbytes(count.low))
     found = count.value
     if count.number is None:
-        sure = not clamped or (count.low >= 0 and not count.wide)
+        sure = dtype.align > 1 and (not clamped or (count.low >= 0 and not count.wide))
         found = c.Conversion("size_t", found) if sure else c.call("oic_run", found)
     if dtype.align == 1:
         return found
