@@ -95,6 +95,14 @@ def kinds() -> list[Case]:
     # Many rows, which see all keys of a block, some, or none; one query of narrow heads.
     found.append(Case(Attention, [real((70, 6, 64)), k, v, None, None, None, *scales], {"causal": True, "window": 150}))
     found.append(Case(Attention, [real((5, 6, 64)), k, v, None, None, None, *scales], {"causal": True, "window": 66}))
+    # A mask beside scales, which may be NaN where it hides a key; rows of few queries and of many.
+    strange = [np.where(np.arange(300)[:, None] % 7 == 3, np.float32(np.nan), x) for x in scales]
+    for n, shape in ((1, (300,)), (5, (6, 5, 300)), (70, (70, 300))):
+        mask = (RNG.random(shape) < 0.5) & (np.arange(300) % 7 != 3)
+        found.append(Case(Attention, [real((n, 6, 64)), k, v, None, mask, None, *strange], {"causal": True}))
+    # Many rows, of keys in panels that are not stored as they are computed with.
+    found.append(Case(Attention, heads(70, 140, 4, 2, 40, 80, "f32", "f8"), {"causal": True}))
+    found.append(Case(Attention, heads(70, 140, 4, 2, 40, 80, "f64", "f64"), {"causal": True}))
     narrow = [np.ascontiguousarray(x[:, :, :16]) for x in (k, v)]
     found.append(Case(Attention, [real((1, 6, 16)), *narrow, None, None, None, *scales]))
     return found
