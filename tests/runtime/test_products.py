@@ -14,6 +14,7 @@ from oic.ir.encodings import PANELS, encoded
 from oic.kernels.kernel import Instance
 from oic.kernels.targets import TARGETS
 from oic.toolchain.compiler import macros
+from processor import AVX2
 from runtime.native import INTEL, TOOLCHAINS, ZEN5, Toolchain
 
 TYPES = [  # of x, w and y, and what is computed in
@@ -28,6 +29,7 @@ SIZES = [  # M, K, N
     (7, 5, 48), (8, 70, 100), (9, 258, 31), (13, 1, 1), (25, 33, 49), (50, 20, 40), (195, 3, 18), (0, 5, 5), (5, 0, 3), (3, 3, 0),
     (1, 300, 1801), (2, 520, 1030), (3, 260, 330), (4, 257, 280), (3, 520, 1030),  # few rows through shares of a w that caches may not hold
     (17, 300, 3110),  # more panels than go together
+    *((1, 40, 16 * panels) for panels in (3, 5, 7, 8)), (2, 40, 128),  # all that are left go together
 ]  # fmt: skip
 
 SOURCE = """
@@ -101,6 +103,7 @@ static void taken(const void *context, const float *restrict sum, ptrdiff_t ld, 
 
 
 PLAIN = Toolchain("gcc-plain", "gcc", ("-O0", "-march=native", "-DOIC_PORTABLE"))
+EIGHT = Toolchain("gcc-avx2", "gcc", ("-O2", "-march=x86-64-v3"), AVX2)  # lanes of a register, also where the machine has more
 
 
 def built(toolchain: Toolchain, folder: Path) -> CDLL:
@@ -135,7 +138,7 @@ def operands(rng: np.random.Generator, x: str, w: str, m: int, k: int, n: int) -
     return [unaligned(np.ascontiguousarray(a)) for a in found]
 
 
-@pytest.mark.parametrize("toolchain", (*TOOLCHAINS, PLAIN, INTEL, ZEN5), ids=lambda t: t.name)
+@pytest.mark.parametrize("toolchain", (*TOOLCHAINS, EIGHT, PLAIN, INTEL, ZEN5), ids=lambda t: t.name)
 def test_every_bit_is_that_of_plain_loops(toolchain: Toolchain, tmp_path: Path) -> None:
     if toolchain.missing:
         pytest.skip(toolchain.missing)
