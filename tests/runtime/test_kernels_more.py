@@ -72,6 +72,7 @@ def pools() -> list[Case]:
             found.append(Case(MaxPool, [x], settings))
             found.append(Case(AvgPool, [x], settings))
             found.append(Case(AvgPool, [x], {**settings, "count_include_pad": True}))
+    found += [Case(kind, [real((1, 42, 149))], {"window": [40, 3], "stride": 1}) for kind in (MaxPool, AvgPool)]  # more rows than are held
     return found
 
 
