@@ -235,6 +235,8 @@ def _hint(stop: ParseFailure) -> str | None:
         return "comments are written // … or /* … */"
     if found.text == "[" and before.text in ("cache.increment", "cache.decrement"):
         return f"the amount has no brackets: '{before.text} 2 s;'"
+    if found.text == "[" and (at := stop.open_brackets()) and stop.pieces[at[-1]].text == "[" and before.kind == "word":
+        return f"an index is an integer: 'cache.read {before.text}[…] >> i;' gives one of a table, and then write 'i'"
     if found.text.startswith(".") and found.kind == "number":
         return f"write '0{found.text}'"
     if found.text in ("'", "‘", "’", "“", "”"):
