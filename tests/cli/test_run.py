@@ -168,6 +168,7 @@ def test_an_input_that_differs_by_step(oic: Oic) -> None:
     """Rows of a file or of numbers, or a file of one axis that is cut; the same as steps one by one."""
     rows = np.arange(8, dtype=np.float32).reshape(4, 2)
     np.save("rows.npy", rows)
+    np.save("deep.npy", rows[:, None])
     np.save("cut.npy", np.arange(9, dtype=np.float32))  # one element is left
     wanted = [(1 - 2.0 ** -(i + 1)) for i in range(4)]
     found = [oic(*RUN, "--fetch", "smooth", "--each", f"x={given}", "--json").json["steps"]
@@ -181,7 +182,9 @@ def test_an_input_that_differs_by_step(oic: Oic) -> None:
     for given, status, said in (
         (["--each", "x=rows.npy", "--steps", "5"], 1, "'x' has values for 4 steps, not 5\n  = hint: --steps 4"),
         (["--each", "x=3"], 1, "'x' is one number"), (["--each", "x=[]"], 1, "'x' has values for 0 steps, not 1"),
-        (["--each", "x=[[1,2],[3]]"], 1, "axis 0 of input 'x' is 2"), (["--each", "z=rows.npy"], 1, "there is no input 'z'"),
+        (["--each", "x=[[1,2],[3]]"], 1, "axis 0 of input 'x' is 2"),
+        (["--each", "z=rows.npy"], 1, "there is no input 'z' (known: x)"),
+        (["--each", "x=deep.npy"], 1, "'x' has the shape [4, 1, 2], and for each step has [steps, 2]"),
         (["--each", "x=rows.npy", "--input", "x=[1,2]"], 2, "by --each"),
     ):  # fmt: skip
         done = oic(*RUN, *given)

@@ -396,6 +396,10 @@ def test_unknown_files(tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(b"whatever this is")
     with pytest.raises(OicError, match=r"(?s)model-format.*\.oinf, \.safetensors"):
         Model.open(tmp_path / "m.onnx")
+    for text in ("graph g { … }", "dynamic { x: f32; }"):  # a brace where safetensors has one, too
+        (tmp_path / "g.oi").write_text(text, encoding="utf-8")
+        with pytest.raises(OicError, match=r"(?s)model-format.*is a graph.*oic build .*--weights"):
+            Model.open(tmp_path / "g.oi")
     for path in ("/dev/null", "\0", "x" * 5000):
         with pytest.raises(OicError, match="model-open"):
             Model.open(path)

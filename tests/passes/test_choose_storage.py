@@ -70,6 +70,7 @@ def test_a_size_that_is_too_small_is_refused() -> None:
         with pytest.raises(oic.OicError) as refused:
             program(rules)
         assert refused.value.diagnostics[0].slug == "weights-rule" and what in refused.value.diagnostics[0].message
+        assert ("--flash" in (refused.value.diagnostics[0].hint or "")) == (rules == "auto")
 
 
 def test_storages_that_are_larger_and_no_better_are_left_out() -> None:

@@ -386,6 +386,7 @@ def test_load_refuses_the_state_of_another_graph(kind: str, ex: oic.Executor) ->
     with maker(kind, oic.parse(other), model()).make_executor() as stranger, pytest.raises(oic.StepError) as error:
         ex.load(stranger.save())
     assert error.value.status == "OIC_ERR_STATE" and "of another graph" in str(error.value)
+    assert error.value.hint and "with their sizes" in error.value.hint
 
 
 def test_fork(ex: oic.Executor) -> None:

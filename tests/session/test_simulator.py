@@ -95,7 +95,7 @@ def test_state_is_saved_loaded_forked_and_reset(ex: SimulatorExecutor) -> None:
 
 
 WRONG = [
-    ({"z": 1}, "OIC_ERR_INPUT", "no input 'z'"),
+    ({"z": 1}, "OIC_ERR_INPUT", r"no input 'z' \(known: \w+, "),
     ({"flag": [True, True]}, "OIC_ERR_INPUT", "did you mean 'flags'?"),
     ({"w": W}, "OIC_ERR_INPUT", "'w' is constant"),
     ({"x": X.astype(np.float64)}, "OIC_ERR_INPUT", "given float64"),

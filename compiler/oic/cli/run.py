@@ -119,6 +119,9 @@ def _rows(face: Interface, name: str, value: Any) -> Any:
         return value[: len(value) // size * size].reshape(-1, *sizes)
     if not isinstance(value, (list, tuple)) and not np.ndim(value):
         raise fail("input-value", f"'{name}' is one number, and one is given for each step")
+    if name in face.variables and isinstance(value, np.ndarray) and value.ndim != 1 + len(shape):
+        wanted = ", ".join(["steps", *("?" if size is None else str(size) for size in shape)])
+        raise fail("input-value", f"'{name}' has the shape {list(value.shape)}, and for each step has [{wanted}]")
     return value
 
 

@@ -200,13 +200,16 @@ def _format(file: ModelFile) -> str:
     suffix = Path(file.name).suffix.lower()
     if suffix in WEIGHTS:
         return suffix[1:]
-    if start[8:9] == b"{":
+    if start[5:9] == b"\0\0\0{":  # behind the header's length, of which there are at most 100 MB
         return "safetensors"
     raise unknown_format(file.name)
 
 
 def unknown_format(name: str) -> OicError:
     """The refusal of a file that is none of the formats."""
+    if name.endswith(".oi"):
+        hint = f"weights in fewer bits: oic build {name} --model MODEL --weights q8"
+        return fail("model-format", f"{name}: this is a graph, and a model or a checkpoint is wanted", hint=hint)
     known = listed(WEIGHTS, "or")
     other = described(name)
     if other is not None:

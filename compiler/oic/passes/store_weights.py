@@ -229,7 +229,8 @@ def _limit(text: str) -> int | float:
     found = re.fullmatch(r"auto:([0-9]+\.?[0-9]*|\.[0-9]+)([KMG]?)B?", text)
     value = float(found[1]) if found else 0.0
     if found is None or value <= 0:
-        raise fail("weights-rule", f"'{text}' states no size and no bound", hint="auto:8M, or auto:0.05")
+        more = ": constants get a share of their own of what has room for code too (--flash)" if text == "auto" else ""
+        raise fail("weights-rule", f"'{text}' states no size and no bound", hint=f"auto:8M, or auto:0.05{more}")
     unit = found[2]
     return value if value < 1 and not unit else int(value * (1 << 10 * " KMG".index(unit or " ")))
 

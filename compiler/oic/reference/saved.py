@@ -93,7 +93,8 @@ def read(form: Form, data: bytes) -> Saved:
     if nbytes != len(data) or crc32c(plain + data[HEAD:]) != checksum:
         raise _refusal("the saved state is damaged")
     if fingerprint != form.fingerprint:
-        raise _refusal("the saved state is of another graph")
+        hint = "of the graph's name and its persistent variables, with their sizes (--set, --max) and first values"
+        raise _refusal("the saved state is of another graph", hint=hint)
     reader = _SavedReader(data[HEAD:])
     counts = {}
     for symbol, most in form.counts.items():
@@ -185,8 +186,8 @@ def _checked(part: Part, data: ByteArray) -> ByteArray:
     return data
 
 
-def _refusal(what: str) -> StepError:
-    return StepError("OIC_ERR_STATE", what)
+def _refusal(what: str, hint: str | None = None) -> StepError:
+    return StepError("OIC_ERR_STATE", what, hint=hint)
 
 
 # ---------------------------------------------------------------- without the last positions

@@ -25,8 +25,9 @@ def checked(interface: Interface, name: str, value: Any, copy: bool = True) -> A
     """
     variable = interface.variables.get(name)
     if variable is None:
-        best = nearest(name, (v.name for v in interface.variables.values() if v.kind == "dynamic"))
-        more = f"; did you mean '{best}'?" if best else ""
+        known = [v.name for v in interface.variables.values() if v.kind == "dynamic"]
+        some = f" (known: {', '.join(known[:6]) or 'none'}{', …' if len(known) > 6 else ''})"
+        more = f"; did you mean '{best}'?" if (best := nearest(name, known)) else some
         raise StepError(INPUT, f"there is no input '{name}'{more}", variable=name)
     if variable.kind != "dynamic":
         raise _refused(variable, INPUT, f"'{name}' is {variable.kind}, and only dynamic variables are inserted")
