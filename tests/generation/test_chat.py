@@ -2,7 +2,7 @@
 
 import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from generation.test_gguf_vocabulary import PIECES
 from importers import checkpoints
 from oic.cli.main import main
 from oic.generation.chat import ChatTemplate
+from oic.generation.text_session import TextSession
 
 pytestmark = pytest.mark.xdist_group("generate-chat")
 
@@ -258,6 +259,31 @@ def test_an_interrupted_step_is_not_known_to_have_been_read(generator: oic.Gener
         with pytest.raises(KeyboardInterrupt):
             list(generator.stream([1, 2, 3], 4, session=session))
         assert [t.logprob for t in generator.stream([1, 2, 3], 4, session=session)] == wanted
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_a_session_goes_on_with_one_text_at_a_time(generator: oic.Generator, held: bool) -> None:
+    """A text whose session has read something else meanwhile would go on after that."""
+    wanted = [t.id for t in generator.stream([7, 8], 3, stop_ids=())]
+    others: list[Callable[[TextSession], object]] = [
+        lambda s: [t.id for t in generator.stream([7, 8], 3, stop_ids=(), session=s)] == wanted,
+        lambda s: s.reset() is None, lambda s: s.load(s.save()) is None,
+    ]  # fmt: skip
+    for other in others:
+        with generator.session() as session:
+            first = generator.stream([1, 2, 3], 9, stop_ids=(), session=session)
+            next(first)
+            if held:
+                next(first)
+            assert other(session)
+            with pytest.raises(oic.OicError, match="read something else"):
+                list(first)
+    with generator.session() as session:
+        first = generator.stream([1, 2, 3], 9, stop_ids=(), session=session)
+        begun = [next(first).id]
+        with session.fork() as fork:
+            assert [t.id for t in generator.stream([7, 8], 3, stop_ids=(), session=fork)] == wanted
+        assert begun + [t.id for t in first] == [t.id for t in generator.stream([1, 2, 3], 9, stop_ids=())]
 
 
 def test_sessions_of_another_graph_are_refused(generator: oic.Generator, tmp_path: Path) -> None:

@@ -248,8 +248,9 @@ class Generator:
         start = time.perf_counter()
         if not self._kind.encodes and self.room is not None and len(ids) > self.room:
             raise too_long(len(ids))
-        given = self._kind.start(session, ids)
-        logits = self._kind.last(session, given)
+        with session.executor._lock:
+            given = self._kind.start(session, ids)
+            logits, read = self._kind.last(session, given), session.ids
         tokenizer = self.tokenizer() if texts or self.reads() else None
         reader = Detokenizer(tokenizer, () if self._kind.encodes else ids) if tokenizer else None
         draw, text = np.random.default_rng(sampling.seed), ""
@@ -262,7 +263,7 @@ class Generator:
             stop.reason = "stop" if stopped else "count"
             last = stopped or number + 1 == count
             held = reader is not None and not new and not last  # what is held back is given if nothing follows
-            after = self._kind.next(session, token) if held else None
+            after, read = self._next(session, token, read) if held else (None, read)
             if reader and (last or (held and after is None)):
                 new += reader.rest()
             now = time.perf_counter()
@@ -270,11 +271,21 @@ class Generator:
             start = now
             if last:
                 return
-            after = after if held else self._kind.next(session, token)
+            after, read = (after, read) if held else self._next(session, token, read)
             if after is None:
                 stop.reason = "context"
                 return
             logits = after
+
+    def _next(
+        self, session: TextSession, token: int, read: list[int]
+    ) -> tuple[NDArray[np.float32] | None, list[int]]:
+        """The logits after one more token, and the list of what is read then; `read` is that list of before."""
+        with session.executor._lock:
+            if session.ids is not read:
+                hint = "a session goes on with one text at a time: fork() gives others"
+                raise fail("generate-prompt", "the session has read something else amid this text", hint=hint)
+            return self._kind.next(session, token), session.ids
 
     @property
     def room(self) -> int | None:
