@@ -249,7 +249,9 @@ def test_the_command(source: Path, generator: oic.Generator) -> None:
     assert rows[0]["ids"] == found["ids"][: found["ids"].index(found["ids"][1]) + 1] and rows[0]["stop"] == "stop"
     lines = CliRunner().invoke(main, several).stdout.splitlines()
     assert lines == [" ".join(map(str, row["ids"])) for row in rows]
-    assert CliRunner().invoke(main, ["generate", str(source), "--ids", "x"]).exit_code == 2
+    for wrong in ("x", "1,,2", "1,2,", "1 2,3"):
+        assert CliRunner().invoke(main, ["generate", str(source), "--ids", wrong]).exit_code == 2
+    assert "from 0 on, not [1, -2]" in CliRunner().invoke(main, ["generate", str(source), "--ids", "1,-2"]).output
 
 
 @needs_models

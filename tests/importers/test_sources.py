@@ -278,3 +278,9 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert run.exit_code == 0 and len(json.loads(run.output)["ids"]) == 2
     run = CliRunner().invoke(main, ["import", str(source), "-o", str(tmp_path / "out"), "--set", "n_head"])
     assert run.exit_code == 2 and "'n_head' is not KEY=VALUE" in run.output
+    spaced = str(tmp_path / "an out")
+    run = CliRunner().invoke(main, ["import", str(source), "-o", spaced, "--set", "n_head=2"])
+    assert f"next: oic generate '{spaced}' --ids 1,2,3" in run.output, "the line is one for a shell"
+    source.rename(tmp_path / "moved.safetensors")
+    run = CliRunner().invoke(main, ["check", spaced])
+    assert run.exit_code == 1 and "there is no '../w.safetensors', whose weights it refers to\n  = hint" in run.output

@@ -29,7 +29,7 @@ def setting(text: str) -> tuple[str, object]:
 def token_ids(text: str) -> list[int]:
     """`5,17,3` of an option."""
     try:
-        return [int(part) for part in text.replace(",", " ").split()]
+        return [int(part) for part in (text.split(",") if "," in text else text.split())]
     except ValueError:
         raise click.BadParameter(f"'{text}' is not a list of token ids: 5,17,3") from None
 

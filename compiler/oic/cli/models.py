@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from shlex import join
 from typing import Any, TextIO
 
 from oic.cli.text import json_text, say
@@ -35,8 +36,8 @@ def imported(made: Imported, as_json: bool) -> str:
         f"{made.weights} weights, {made.nbytes:,} bytes, referred to where they are; {room}",
         *([f"widened to f32, {made.written:,} bytes in {WIDENED}: {widened}"] if made.widened else []),
         f"wrote {made.graph} and {made.model}",
-        f"next: oic generate {made.folder} --ids 1,2,3",
-        f"      oic build {made.graph} --model {made.model}",
+        f"next: {join(['oic', 'generate', str(made.folder), '--ids', '1,2,3'])}",
+        f"      {join(['oic', 'build', str(made.graph), '--model', str(made.model)])}",
     ])  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oic.diagnostics import OicError, StepError, fail
+from oic.diagnostics import OicError, StepError, fail, shortened
 from oic.generation.text_session import TextSession
 from oic.session.interface import Entry, Interface
 
@@ -170,7 +170,7 @@ def checked(ids: Sequence[int]) -> list[int]:
         raise fail("generate-prompt", "a prompt of no tokens: there is nothing to go on with")
     whole = np.asarray(ids)
     if whole.ndim != 1 or whole.dtype.kind not in "iu" or int(whole.min()) < 0 or int(whole.max()) >= 1 << 31:
-        raise fail("generate-prompt", "a prompt is a list of token ids")
+        raise fail("generate-prompt", f"a prompt is a list of token ids, integers from 0 on, not {shortened(str(ids))}")
     return [int(i) for i in whole]
 
 

@@ -176,6 +176,9 @@ def _together(parts: Sequence[tuple[str, Path]], where: str) -> Contents:
     """
     whole = Contents({}, {}, {})
     for name, path in parts:
+        if not os.path.exists(path):
+            hint = "the import, or this list, is made anew where they lie now"
+            raise fail("model-open", f"{where}: there is no {name!r}, whose weights it refers to", hint=hint)
         part = Model.open(path)
         for tensor in part.names():
             before = whole.entries.get(tensor)
