@@ -87,8 +87,16 @@ def test_parts_are_stored(case: str) -> None:
 def test_parts_may_differ() -> None:
     storages = {c.symbol: c.storage for c in program("rows", "w.1=q4,w=q8").stored}
     assert storages["w.0"] == "q8" and storages["w.1"] == "q4"
-    with pytest.raises(oic.OicError, match=r"no constant is called 'w\.1'"):  # an element has one value
-        program("whole and part", "w.1=q4,w=q8")
+    for case, rules, reason in (
+        ("whole and part", "w.1=q4,w=q8", "parts of it overlap"),  # an element has one value
+        ("whole and part", "w.0=q8", "parts of it overlap"),
+        ("another reads one", "w.1=q8", "'relu' reads it"),
+        ("another reads one", "w.1=f32", ""),
+    ):  # a part has its name whatever becomes of it
+        found = program(case, rules)
+        assert not stored(found) and {c.symbol: c.reason for c in found.stored}["w"] == reason
+    with pytest.raises(oic.OicError, match=r"no constant is called 'w\.2'"):
+        program("rows", "w.2=q4")
     assert set(stored(program("rows", "auto:0.2"))) == {"w.0", "w.1"}
     assert not stored(program("whole and part", "auto:0.2"))
 

@@ -121,7 +121,7 @@ def store_weights(module: Module, text: str) -> list[Decision]:
         rules = _chosen(module, found, text.strip())
     names = [_names(value) for value, _ in found]
     for rule in rules:
-        if rule.names != "*" and not any(rule.fits(name) for name in chain(*names)):
+        if rule.names != "*" and not any(rule.fits(name) for name in chain(*names, reasons)):
             symbols = list(dict.fromkeys(symbol for symbol, *_ in names))
             known = ", ".join(symbols[:6]) + (", …" if len(symbols) > 6 else "")
             hint = did_you_mean(rule.names, symbols) or (f"there are {known}" if symbols else "there are none")
@@ -139,8 +139,9 @@ def _names(constant: Value) -> list[str]:
 
 
 def _take_apart(module: Module, rules: list[Rule], *, auto: bool) -> tuple[list[Cut], dict[str, str]]:
-    """Make parts of matrices, of which some can be stored, constants of their own; why others cannot, by symbol.
+    """Make parts of matrices, of which some can be stored, constants of their own.
 
+    Why others cannot, by symbol, also of parts of what stays whole.
     Elements that several parts have are the same in all: these are stored alike, in the same groups.
     """
     cuts: list[Cut] = []
@@ -150,9 +151,9 @@ def _take_apart(module: Module, rules: list[Rule], *, auto: bool) -> tuple[list[
         if constant.type.rank < 2 or not cut.views or not constant.type.dtype.is_float:
             continue
         fits = [_part_fit(module, cut, number, rules, auto=auto) for number in range(len(cut.parts))]
+        reasons |= {cut.symbol(number): fit.reason for number, fit in enumerate(fits)}
         if any(fit.encoding for fit in fits) and (not cut.overlaps() or (not auto and _alike(cut, fits))):
             cuts.append(cut)
-            reasons |= {cut.symbol(number): fit.reason for number, fit in enumerate(fits)}
         else:
             overlap = "parts of it overlap" if any(fit.encoding for fit in fits) else ""
             reasons[constant.symbol] = next((fit.reason for fit in fits if fit.reason), overlap)
