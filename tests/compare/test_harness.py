@@ -13,6 +13,7 @@ from oic.compare.monte_carlo import PerturbedMachine
 from oic.diagnostics import StepError
 from oic.driver import Settings, compile_graph, interface_of
 from oic.dtypes import Array
+from oic.model.model import Model
 from oic.reference.interpret import Machine
 from oic.session.simulator import SimulatorExecutor
 
@@ -47,8 +48,10 @@ class Other(SimulatorExecutor):
         return found
 
 
-def verdict(name: str, value: Any, text: str = TEXT, middle: float = 0.0) -> Verdict:
-    program = compile_graph(parse(f"graph near {{ {text} }}", "near.oi"), None, Settings())
+def verdict(
+    name: str, value: Any, text: str = TEXT, middle: float = 0.0, model: Model | None = None
+) -> Verdict:
+    program = compile_graph(parse(f"graph near {{ {text} }}", "near.oi"), model, Settings())
     session = Other(interface_of(program), Machine(program.module))
     session.change = name, value
     return compare(program.module, session, [Run("entry", {"x": np.array([1.5, middle, -2.0], np.float32)})])
@@ -202,3 +205,22 @@ def test_a_refusal_has_the_same_status_and_leaves_the_same_state(
     verdict = compare(program.module, session, runs, compiled=program.compiled)
     assert (verdict.difference and verdict.difference.variable) == found
     assert verdict.refusals == (found != "status")
+
+
+def test_keys_masked_by_the_lowest_number_leave_the_bound_as_it_is() -> None:
+    """Not so wide that any difference is within it, and not infinite, which perturbs nothing."""
+    text = """
+    dynamic { x: f32[3]; }
+    constant { bias: f32[3]; }
+    volatile { y: f32[3]; }
+    block entry {
+        assign q: f32[3, 1, 1];
+        op reshape(x, shape=[3, 1, 1]) >> q;
+        op attention(q, q, q, bias=bias) >> q;
+        op reshape(q, shape=[3]) >> y;
+    }
+    """
+    for lowest in (np.finfo(np.float32).min, -np.inf, -1e9):
+        model = Model(tensors={"bias": np.array([0, 0, lowest], np.float32)})
+        assert verdict("y", np.nextafter(np.float32(0.75), np.float32(1)), text, model=model).equal
+        assert not verdict("y", np.float32(0.7501), text, model=model).equal

@@ -39,6 +39,7 @@ PACKED = 12  # OIC_ATTENTION_PACKED: queries of a key head for which keys and va
 FOLDED = 8  # OIC_FOLDED: keys that fewer queries go through at a time
 LANES = 16  # OIC_LANES
 PAIRS = "attention_pairs"  # the kernel of the class `native`
+FAR = 2048.0  # below the largest score, a weight is 0 in every type
 EVERYTHING = 2**63 - 1  # window of the kernel that has none
 
 Mask = NDArray[np.bool_]
@@ -165,12 +166,13 @@ class Attention(Operator, name="attention"):
 
     def reference(self, q: Array, k: Array, v: Array, *optional: Any) -> Array:
         bias, mask, kv_len, k_scale, v_scale = [*optional, *[None] * 5][:5]
-        n, t = q.shape[-3], k.shape[-3]
-        part = participating(n, t, q.shape[:-3], kv_len, self.causal, self.window)
-        if mask is not None:
-            part = part & mask
-        keys, values = scaled(k, k_scale), scaled(v, v_scale)
+        part, keys, values = self._part(q, k, mask, kv_len), scaled(k, k_scale), scaled(v, v_scale)
         return attend(q.astype(np.float64), keys, values, self._scale(), bias, part, self._softcap())
+
+    def _part(self, q: Array, k: Array, mask: Any, kv_len: Any) -> Mask:
+        """Which key takes part for which query."""
+        part = participating(q.shape[-3], k.shape[-3], q.shape[:-3], kv_len, self.causal, self.window)
+        return part if mask is None else part & mask
 
     def _scale(self) -> float:
         """The factor of the scores as the kernel has it: a number of the type computed in."""
@@ -182,9 +184,10 @@ class Attention(Operator, name="attention"):
         return float(as_computed(self.softcap or 0.0, self.q.dtype))
 
     def tolerance(self, y: Array, *inputs: Any) -> Array:
-        q, k, v, bias, _, _, k_scale, v_scale = [*inputs, *[None] * 8][:8]
-        keys, values = scaled(k, k_scale), scaled(v, v_scale)
-        return attention_bound(y, q, keys, values, bias, self._scale(), self.q.dtype, self.kernel == PAIRS)
+        q, k, v, bias, mask, kv_len, k_scale, v_scale = [*inputs, *[None] * 8][:8]
+        keys, values, scale = scaled(k, k_scale), scaled(v, v_scale), self._scale()
+        added = None if bias is None else np.where(self._part(q, k, mask, kv_len), bias, -np.inf)
+        return attention_bound(y, q, keys, values, added, scale, self.q.dtype, self.kernel == PAIRS)
 
     def _args(self, paired: bool = False) -> KernelArgs:
         q, k, v = self.q, self.k, self.v
@@ -345,12 +348,15 @@ def attention_bound(
 ) -> Array:
     """(4 + 2·max|s|)·ε·max|v|, s bounded by Σ|q||k|; of products in pairs also what roundings to bf16 add.
 
-    y [.., N, Hq, Dv].  An infinite value whose weight is too small for a number gives infinity or NaN.
+    y [.., N, Hq, Dv]; bias -inf where a key does not take part.  Where it is so low that the weight is 0 whatever the
+    others are, as models mask by the lowest number, it has no part in max|s|.  An infinite value whose weight is too
+    small for a number gives infinity or NaN.
     """
     size, keys, group = np.abs(real(q)) * abs(scale), np.abs(real(k)), np.shape(q)[-2] // np.shape(k)[-2]
     count, least = np.shape(k)[-3], dtype.computed.smallest
-    score = np.moveaxis(products(size, keys).max(-1, keepdims=True, initial=0.0), -3, -2)  # of a query's head
-    largest = score + (0.0 if bias is None else float(np.abs(real(bias)).max(initial=0.0)))
+    score = products(size, keys).max(-1, keepdims=True, initial=0.0)
+    largest = score if bias is None else score + _felt(np.asarray(bias).astype(np.float64), score)
+    score, largest = np.moveaxis(score, -3, -2), np.moveaxis(largest, -3, -2)  # of a query's head
     top = np.repeat(np.abs(real(v)).max((-3, -1), keepdims=True, initial=0.0), group, -2)
     sums = size.sum(-1, keepdims=True), keys.sum(-1).max(initial=0.0)
     bound = (4 + 2 * largest) * epsilon(dtype) * top
@@ -361,6 +367,17 @@ def attention_bound(
     strange = np.repeat(np.isinf(v).any(-3, keepdims=True), group, -2) & ~np.isfinite(y)
     reach = np.maximum(np.maximum(largest, 2**7 * sums[0]), count * top)  # 2**7: keys of i8 before their scales
     return rounded(y, np.broadcast_to(bound, np.shape(y)), dtype, np.where(strange, np.inf, reach))
+
+
+def _felt(bias: Array, score: Array) -> Array:
+    """The largest magnitude of a bias in each row, but of those so far below another that their weights are 0.
+
+    score  how large what they are added to may be
+    """
+    size = np.abs(real(bias))
+    with np.errstate(invalid="ignore"):
+        far = bias + size / 2 + 2 * score + FAR < bias.max(-1, keepdims=True, initial=-np.inf)
+    return np.asarray(np.where(far, 0.0, size).max(-1, keepdims=True, initial=0.0))
 
 
 class Attn(Operator, name="attn"):
