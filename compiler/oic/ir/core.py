@@ -529,11 +529,15 @@ class Block:
 
     def all_ops(self) -> Iterator[Op]:
         """Every op of this block and of the blocks nested in it, in order."""
-        for op in self.ops:
-            yield op
-            if op._nested:
-                for block in op.regions:
-                    yield from block.all_ops()
+        waiting = [iter(self.ops)]
+        while waiting:  # no recursion: every op would pass through a generator for each block around it
+            for op in waiting[-1]:
+                yield op
+                if op._nested:
+                    waiting += [iter(block.ops) for block in reversed(op.regions)]
+                    break
+            else:
+                waiting.pop()
 
     def replace(self, mapping: Mapping[Value, Value]) -> None:
         """Every use of a key, in this block and below, becomes its value (chains followed)."""
