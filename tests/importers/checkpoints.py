@@ -88,7 +88,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 """A configuration of each, beside SMALL, with what is its own."""
-HYBRIDS = ("mamba2", "lfm2", "granitemoehybrid", "falcon_h1")
+HYBRIDS = ("mamba2", "lfm2", "lfm2_moe", "granitemoehybrid", "falcon_h1")
 """Families of which some layers, or all, keep a state that cannot be taken back."""
 MIXTURES = ("mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "granitemoeshared", "lfm2_moe", "dots1", "ernie4_5_moe")
 """Families with experts."""

@@ -363,7 +363,7 @@ def test_a_converted_checkpoint_is_the_model_of_its_folder(family: str, tmp_path
     made, wanted = (import_checkpoint(path, tmp_path / path.name.split(".")[-1]) for path in convert(family, tmp_path)[::-1])
     ids = (1, 5, 9, 2, 20, 7, 7, 3, 11, 0)
     found, known = logits(made, ids), logits(wanted, ids)
-    if arch in TURNED or arch.startswith("ernie") or family in HYBRIDS:
+    if arch in TURNED or arch.startswith("ernie") or (family in HYBRIDS and not arch.startswith("lfm2")):
         assert ('style="interleaved"' in made.graph.read_text()) == (arch in (*TURNED, "ernie4_5", "ernie4_5-moe") and arch != "granitehybrid")
         assert float(np.abs(found - known).max()) <= 1e-5 and found.argmax(-1).tolist() == known.argmax(-1).tolist()
     else:
