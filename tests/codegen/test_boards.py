@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -41,25 +42,36 @@ static void run(void)
 """
 
 
-@pytest.mark.parametrize("level", ["-O1", "-Os", "-O2", "-O3"])
-@pytest.mark.parametrize(("compiler", "emulator"), [(CORTEX_M0, EMULATOR_M0), (CORTEX_M4, EMULATOR_M4)], ids=["m0", "m4"])
-def test_products_of_bytes(compiler: tuple[str, ...], emulator: tuple[str, ...], level: str, tmp_path: Path) -> None:
-    """With -Os, gcc for Thumb-1 takes registers for untouched that a called function's end changes (-fipa-ra)."""
+BOARDS = pytest.mark.parametrize(("compiler", "emulator"), [(CORTEX_M0, EMULATOR_M0), (CORTEX_M4, EMULATOR_M4)], ids=["m0", "m4"])
+
+
+def on_board(
+    compiler: Sequence[str], emulator: Sequence[str], options: Sequence[str], graph: oic.Graph, model: oic.Model, main: str, folder: Path
+) -> list[str]:
+    """What a program says on a board; it is left in the folder."""
     if not all(map(shutil.which, (compiler[0], emulator[0]))):
         pytest.skip("no compiler or emulator of a Cortex-M")
+    oic.Synthesizer(graph, model, target="freestanding", numerics="separate", weights_as="array").emit(folder)
+    (folder / "main.c").write_text(main)
+    call = [*compiler, "-std=gnu99", *options, "-DOIC_HOSTED=0", "-I", str(folder), "-I", str(ROOT / "tests" / "runtime")]
+    sources = [str(folder / name) for name in ("main.c", f"{graph.name}.c", f"{graph.name}.weights.c")]
+    made = subprocess.run([*call, *sources, "-o", str(folder / "program"), "-lm"], capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr[:4000]
+    run = subprocess.run([*emulator, str(folder / "program")], capture_output=True, text=True)
+    return (run.stdout + run.stderr).splitlines()
+
+
+@pytest.mark.parametrize("level", ["-O1", "-Os", "-O2", "-O3"])
+@BOARDS
+def test_products_of_bytes(compiler: tuple[str, ...], emulator: tuple[str, ...], level: str, tmp_path: Path) -> None:
+    """With -Os, gcc for Thumb-1 takes registers for untouched that a called function's end changes (-fipa-ra)."""
     rng = np.random.default_rng(3)
     weights = {"w": rng.integers(-127, 128, (29, 48)).astype(np.int8), "b": np.arange(29, dtype=np.int32)}
     graph, model = oic.parse(GRAPH, "bytes"), oic.Model(tensors=weights)
-    oic.Synthesizer(graph, model, target="freestanding", numerics="separate", weights_as="array").emit(tmp_path)
-    (tmp_path / "main.c").write_text(PROGRAM)
-    call = [*compiler, "-std=gnu99", level, "-DOIC_HOSTED=0", "-I", str(tmp_path), "-I", str(ROOT / "tests" / "runtime")]
-    sources = [str(tmp_path / name) for name in ("main.c", "bytes.c", "bytes.weights.c")]
-    made = subprocess.run([*call, *sources, "-o", str(tmp_path / "program"), "-lm"], capture_output=True, text=True)
-    assert made.returncode == 0, made.stderr[:4000]
-    run = subprocess.run([*emulator, str(tmp_path / "program")], capture_output=True, text=True, timeout=60)
+    found = on_board(compiler, emulator, [level], graph, model, PROGRAM, tmp_path)
     with oic.Simulator(graph, model).make_executor() as executor:
         wanted = executor.step(x=(5 * np.arange(48) - 120).astype(np.int8))["y"].view(np.uint32)
-    assert (run.stdout + run.stderr).splitlines() == [f"y: {int(v):016x}" for v in wanted]
+    assert found == [f"y: {int(v):016x}" for v in wanted]
 
 
 ATTENDING = """
@@ -101,24 +113,16 @@ static void run(void)
 
 
 @pytest.mark.parametrize("level", ["-Os", "-O2"])
-@pytest.mark.parametrize(("compiler", "emulator"), [(CORTEX_M0, EMULATOR_M0), (CORTEX_M4, EMULATOR_M4)], ids=["m0", "m4"])
+@BOARDS
 def test_attention(compiler: tuple[str, ...], emulator: tuple[str, ...], level: str, tmp_path: Path) -> None:
     """What is written out for registers is not, where a register is one number: dot products of a block were 28 KB alone."""
-    if not all(map(shutil.which, (compiler[0], emulator[0], "arm-none-eabi-nm"))):
-        pytest.skip("no compiler or emulator of a Cortex-M")
     graph, model = oic.parse(ATTENDING, "attends"), oic.Model(tensors={"by": np.linspace(1, 2, 12, dtype=np.float32)})
-    oic.Synthesizer(graph, model, target="freestanding", numerics="separate", weights_as="array").emit(tmp_path)
-    (tmp_path / "main.c").write_text(ATTENDS)
-    call = [*compiler, "-std=gnu99", level, *MEANING, "-DOIC_HOSTED=0", "-I", str(tmp_path), "-I", str(ROOT / "tests" / "runtime")]
-    sources = [str(tmp_path / name) for name in ("main.c", "attends.c", "attends.weights.c")]
-    made = subprocess.run([*call, *sources, "-o", str(tmp_path / "program"), "-lm"], capture_output=True, text=True)
-    assert made.returncode == 0, made.stderr[:4000]
-    run = subprocess.run([*emulator, str(tmp_path / "program")], capture_output=True, text=True, timeout=60)
+    found = on_board(compiler, emulator, [level, *MEANING], graph, model, ATTENDS, tmp_path)
     with oic.Synthesizer(graph, model, target="portable", numerics="separate").build().make_executor() as executor:
         for step in range(70):
             x = (((np.arange(60) * 37 + step * 11) % 101 - 50) / 16).astype(np.float32)
             wanted = executor.step(q=x[:48].reshape(1, 4, 12), k=x[48:].reshape(1, 12))["y"].ravel().view(np.uint32)
-    assert (run.stdout + run.stderr).splitlines() == [f"y: {int(v):016x}" for v in wanted]
+    assert found == [f"y: {int(v):016x}" for v in wanted]
     listed = subprocess.run(["arm-none-eabi-nm", "-S", str(tmp_path / "program")], capture_output=True, text=True, check=True)
     sizes = [line.split() for line in listed.stdout.splitlines() if len(line.split()) == 4]
     assert [(name, int(size, 16)) for _, size, _, name in sizes if "oic_" in name and int(size, 16) > 4500] == []
