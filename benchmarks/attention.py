@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import math
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +34,7 @@ RUNTIME = Path(__file__).resolve().parents[1] / "runtime_c"
 MEMORY = 48 << 20  # bytes of keys, and of values, that a round goes through: nothing of them is left in a cache
 BYTES = {"f32": 4, "f16": 2, "bf16": 2, "q8": 1}
 ELEMENTS = {"f32": "f32", "f16": "f16", "bf16": "bf16", "q8": "i8"}
+STORED: dict[str, type[np.generic]] = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16, "q8": np.int8}
 
 MAPPED = """
 void *mapped(size_t n);
@@ -66,7 +69,8 @@ void attend_{t}(oic_pool *pool, int threads, const float *q, const oic_stored_{e
                 .parts = parts, .spans = 64, .N = 1, .keys = keys, .Hq = Hq, .Hk = Hk, .Dk = D, .Dv = D,
                 .qs = (const ptrdiff_t[]){{Hq * D, D}}, .ks = (const ptrdiff_t[]){{Hk * D, D}},
                 .vs = (const ptrdiff_t[]){{Hk * D, D}}, .kss = (const ptrdiff_t[]){{Hk, 1}},
-                .vss = (const ptrdiff_t[]){{Hk, 1}}, .length = keys, .scale = 0.125f, .causal = 1, .window = -1}});
+                .vss = (const ptrdiff_t[]){{Hk, 1}}, .length = keys, .scale = 0.125f, .causal = 1,
+                .window = INT64_MAX}});
     }}
 }}
 """
@@ -114,6 +118,27 @@ def table(loaded: ctypes.CDLL, name: str, count: int, seed: int) -> int:
     return filled(loaded, drawn.astype(np.float16 if name == "f16" else np.float32), count)
 
 
+def close(loaded: ctypes.CDLL, name: str, args: tuple[Any, ...], y: int) -> bool:
+    """Whether a call for one layer gives what NumPy does, in f64."""
+    _, _, q, k, v, ks, vs, _, _, keys, hq, hk, size = args
+
+    def numbers(at: int, dtype: type[np.generic], *shape: int) -> np.ndarray:
+        count = math.prod(shape)
+        lies = (ctypes.c_uint8 * (count * np.dtype(dtype).itemsize)).from_address(at)
+        return np.frombuffer(lies, dtype).reshape(shape)
+
+    def widened(at: int, scales: int | None) -> np.ndarray:
+        stored = numbers(at, STORED[name], keys, hk, size)
+        wide = (stored.astype(np.uint32) << 16).view(np.float32) if name == "bf16" else stored.astype(np.float64)
+        return wide * (numbers(scales, np.float32, keys, hk, 1) if scales else 1.0)
+
+    getattr(loaded, f"attend_{name}")(*args)
+    queries = numbers(q, np.float32, hk, hq // hk, size)
+    scores = np.exp(np.einsum("hgd,khd->hgk", queries, widened(k, ks)) * 0.125)
+    wanted = np.einsum("hgk,khd->hgd", scores / scores.sum(-1, keepdims=True), widened(v, vs))
+    return np.allclose(numbers(y, np.float32, *wanted.shape), wanted, rtol=0.02, atol=0.02)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--tables", default="f32,f16,bf16,q8")
@@ -140,6 +165,9 @@ def main() -> int:
             for context in map(int, options.contexts.split(",")):
                 layers = count // (context * hk * size)
                 args = (pool, threads, q, keys, values, scales, scales, y, layers, context, hq, hk, size)
+                if not close(loaded, name, (*args[:8], 1, *args[9:]), y):
+                    print(f"attention over {name} is wrong for {context} keys on {threads} threads", file=sys.stderr)
+                    return 1
                 found, reads, until = [], [], time.perf_counter() + options.seconds
                 while len(found) < 5 or time.perf_counter() < until:
                     start = time.perf_counter()

@@ -25,6 +25,15 @@ def test_it_tells_how_it_is_used(benchmark: Path, tmp_path: Path) -> None:
     assert done.stdout.startswith(f"usage: {benchmark.name}")
 
 
+def test_attention_is_what_the_benchmark_of_attention_times(tmp_path: Path) -> None:
+    """It compares what it times with NumPy: with a call that gives nothing it would print figures, too."""
+    script = ROOT / "benchmarks" / "attention.py"
+    options = ["--tables", "f32,q8", "--contexts", "130", "--threads", "1", "--seconds", "0"]
+    done = subprocess.run([sys.executable, str(script), *options], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert [line.split()[:3] for line in done.stdout.splitlines()[1:]] == [["f32", "1", "130"], ["q8", "1", "130"]]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_twice_the_program_is_about_twice_the_work(kind: str) -> None:
     """A statement costs as much from 2 n statements to 4 n as from n to 2 n."""
