@@ -636,7 +636,8 @@ static inline void PART(narrow_values)(const PART(args) *a, const PART(group) *g
 static inline int PART(from_rows)(const PART(args) *a, ptrdiff_t count)
 {
 #if ROWS_AS_STORED && !PAIRED
-    return count < (W_IS_COMPUTED ? 2 : OIC_ATTENTION_PACKED) && a->mask == NULL && !PART(narrow)(a, count);
+    const ptrdiff_t most = W_IS_COMPUTED || (OIC_REGISTER > 0 && a->Dv % OIC_LANES == 0) ? 1 : OIC_ATTENTION_PACKED - 1; /* else once for all rows */
+    return count <= most && a->mask == NULL && !PART(narrow)(a, count);
 #else
     (void)a;
     (void)count;
@@ -726,9 +727,11 @@ static inline void PART(values)(const PART(args) *a, const PART(group) *g, ptrdi
             const ptrdiff_t at = v0 + hh * vh + j * vt;
             PART(ask)(a, g, v0 + (j + few) * vt, few * hh / g->heads, few * (hh + 1) / g->heads);
             const C *const s = g->s + (g->at + hh * g->count) * g->pitch + j / IN_ONE;
-#if W_IS_COMPUTED
-            if (a->mask == NULL && a->Dv % OIC_LANES == 0) {
-                PART(head_values)(a, g, hh, 0, g->count, j0 + j, m, a->v + at, vt, 0, a->Dv, s);
+#if ROWS_AS_STORED && !PAIRED
+            if (a->mask == NULL && a->Dv % OIC_LANES == 0) { /* a row is read, and widened, once for all queries of its head */
+                const ptrdiff_t width = oic_padded(a->Dv);
+                C *const acc = g->acc + (g->at + hh * g->count) * width;
+                ROWS(oic_mix)(acc, width, s, g->pitch, g->count, a->v + at, vt, g->lo, g->hi, j0 + j, m, a->Dv);
                 continue;
             }
 #endif

@@ -67,6 +67,7 @@ OIC_INLINE void ROWS(oic_row_step)(const S *restrict x, ptrdiff_t xm, int rows, 
     OIC_UNROLLED
     for (int r = 0; r < rows; ++r) {
         p[r] = OF(oic_register_load)(x + r * xm + k);
+        OIC_TILE_HELD(p[r]);
     }
     OIC_UNROLLED
     for (int e = 0; e < keys; ++e) {
