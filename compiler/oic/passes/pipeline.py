@@ -2,13 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from oic.ir.module import Module
-from oic.kernels.targets import Target
 from oic.passes.broadcast import broadcast
 from oic.passes.bufferize import bufferize
-from oic.passes.compute_constants import Computer, compute_constants
+from oic.passes.compute_constants import compute_constants
 from oic.passes.cse import cse
 from oic.passes.dead_code import dead_code
 from oic.passes.flatten_filters import flatten_filters
@@ -33,24 +31,11 @@ from oic.passes.serialize import serialize
 from oic.passes.whole_products import whole_products
 
 
-class Options(Protocol):
-    """What a compilation decides of the passes (`driver.Settings`)."""
-
-    @property
-    def reuse(self) -> bool: ...
-    @property
-    def target(self) -> Target: ...
-    @property
-    def threads(self) -> int: ...
-    @property
-    def computer(self) -> Computer | None: ...
-
-
 @dataclass(frozen=True)
 class Step:
     """One pass of the pipeline: its name, what it is for here, the stage it leaves.
 
-    takes   the options that the pass takes, by name
+    takes   what of the settings of a compilation (`driver.Settings`) the pass takes, by name
     alone   it runs without threads only
     """
 
@@ -61,9 +46,9 @@ class Step:
     takes: tuple[str, ...] = ()
     alone: bool = False
 
-    def apply(self, module: Module, options: Options) -> None:
-        """Run the pass with its options."""
-        self.run(module, **{name: getattr(options, name) for name in self.takes})
+    def apply(self, module: Module, settings: object) -> None:
+        """Run the pass with what it takes of the settings."""
+        self.run(module, **{name: getattr(settings, name) for name in self.takes})
 
 
 PIPELINE: tuple[Step, ...] = (
