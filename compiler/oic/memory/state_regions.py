@@ -18,12 +18,12 @@ from oic.ir.core import Op, Value
 from oic.ir.dims import Dim
 from oic.ir.grouping import by_key
 from oic.ir.ranges import LinearForm, Ranges, added
-from oic.ir.state import StateDouble, StateEntry, StateFill, StateLoad, StateStore
+from oic.ir.state import StateBox, StateDouble, StateEntry, StateGet, StateSet, StateStore
 from oic.operators.part import Insert, PartEntry
 
 Put = StateStore | Insert  # what puts a value into a box
 EntryOp = StateEntry | PartEntry  # what names a box that values are computed in
-Boxed = StateLoad | StateStore | StateEntry | StateFill | StateDouble  # what accesses a box of a state
+Boxed = StateBox | StateGet | StateSet  # what accesses a box of a state
 Kept = TypeVar("Kept")
 Part = tuple[int, Hashable]
 """A dimension, and what the position along it is made of besides an integer."""
@@ -62,6 +62,8 @@ class Box:
         if isinstance(op, (Insert, PartEntry)):
             rest = op.x.shape[len(op.lengths) :]
             return cls(op.x, tuple(op.offsets), (*op.lengths, *rest))
+        if isinstance(op, StateGet | StateSet):
+            return cls(op.state, tuple(op.indices), (1,) * len(op.indices))
         if isinstance(op, StateDouble):
             *ring, _ = op.offsets
             after = op.lengths[len(ring) + 1 :]

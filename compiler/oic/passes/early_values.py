@@ -9,9 +9,10 @@ the state that an iteration of a loop takes is taken there again.  Part of `hois
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
-from functools import cached_property, reduce
-from itertools import islice
+from collections import ChainMap
+from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 from oic.ir import dims, index
@@ -22,7 +23,7 @@ from oic.ir.grouping import reach
 from oic.ir.ranges import Ranges, linear
 from oic.ir.state import State, StateGet, StateLoad, StateSet
 from oic.ir.types import IndexType, StateType
-from oic.memory.state_regions import Box, is_apart
+from oic.memory.state_regions import Box, is_apart, same
 from oic.operators.base import Operator
 from oic.operators.late import state_writers
 from oic.operators.shape import Slice
@@ -40,32 +41,44 @@ def need(held: bool) -> None:
         raise NotEarly
 
 
-def cut(entries: dict[Any, Any], count: int) -> None:
-    """Only the first so many entries were made."""
-    while len(entries) > count:
-        entries.popitem()
+@dataclass(frozen=True)
+class Scope:
+    """Ops that run together before the first effect: all that is moved there, or a block of checks among it.
+
+    copies     values that are computed in the scope or around it, by what they are copies of
+    iteration  of the loops whose checks these are
+    """
+
+    ops: list[Op] = field(default_factory=list)
+    copies: ChainMap[Value, Value] = field(default_factory=ChainMap)
+    iteration: Iteration = field(default_factory=dict)
+
+    def inner(self, iteration: Iteration | None = None, ops: list[Op] | None = None) -> "Scope":
+        """A block of this one, or the same ops, in one iteration of another loop; what it computes is its own."""
+        own = dict(iteration or {})
+        return Scope([] if ops is None else ops, self.copies.new_child(own), self.iteration | own)
+
+    def add(self, op: Op) -> Value:
+        """The result of an op that is added."""
+        self.ops.append(op)
+        return op.result
 
 
 class EarlyValues:
     """Copies and moves to the position of the first effect of a body.
 
-    ops      what comes there
+    front    what comes there
     gone     what has moved from its place in the body, and what takes the place of its operands
-    copies   values that are computed there, by what they are copies of, in the order in which they were made
     same     of arithmetic that has moved, the copy that is used in its place
-    settled  those copies whose ops are among `ops`, or will be
-    outer    of the check being moved: what comes before its loops
     given    extents that are known there
     binds    where every other extent gets its value
     """
 
     def __init__(self, body: Block, first: int) -> None:
         self.body = body
-        self.ops: list[Op] = []
+        self.front = Scope()
         self.gone: dict[Op, dict[Value, Value]] = {}
-        self.copies: dict[Value, Value] = {}
         self.same: dict[Value, Value] = {}
-        self.start_of_check()
         self.written = state_writers(body)
         self.ranges = Ranges()
         self.inner = set(body.walk())
@@ -76,38 +89,32 @@ class EarlyValues:
         self.given |= {op.extent for op in body.ops[:first] if isinstance(op, index.ExtentBind)}
         self.binds = {op.extent: op for op in body.all_ops() if isinstance(op, index.ExtentBind)}
 
-    def start_of_check(self) -> None:
-        """What has been copied so far is settled."""
-        self._before = len(self.copies)
-        self.__dict__.pop("settled", None)
-        self.outer: list[Op] = []
-
-    @cached_property
-    def settled(self) -> dict[Value, Value]:
-        """Made when first asked for: few checks need it, and there may be thousands of both."""
-        return dict(islice(self.copies.items(), self._before))
-
-    def attempt(self, make: Callable[..., list[Op]], *args: object) -> list[Op] | None:
-        """The ops that are made; None if something they need cannot be had.  Their copies are theirs alone."""
-        known = dict(self.copies)
+    def attempt(self, at: Scope, make: Callable[..., object], *args: object) -> bool:
+        """Let more be made in a scope; where something that it needs cannot be had, nothing was moved or copied."""
+        ops = self.front.ops
+        entries: list[MutableMapping[Any, Any]] = [self.front.copies.maps[0], self.gone]
+        before, counts = len(ops), list(map(len, entries))
         try:
-            return make(*args)
+            make(*args, at)
         except NotEarly:
-            return None
-        finally:
-            self.copies = known
+            del ops[before:]
+            for made, count in zip(entries, counts, strict=True):
+                while len(made) > count:
+                    made.popitem()
+            return False
+        return True
 
-    def early(self, value: Value, iteration: Iteration, ops: list[Op]) -> Value:
+    def early(self, value: Value, at: Scope) -> Value:
         """The value as computed before the first effect, by ops that are added."""
-        found = dict(iteration) if iteration else self.copies
+        found = at.copies
         waiting = [value]
         while waiting:  # no recursion: a chain of increments may be thousands of ops long
             last = waiting[-1]
             if last in found:
                 waiting.pop()
                 continue
-            if iteration and not self.exists(last) and not any(self.depends(last, i) for i in iteration):
-                found[last] = self.invariant(last)
+            if at.iteration and not self.exists(last) and not any(self.depends(last, i) for i in at.iteration):
+                found[last] = self.early(last, self.front)  # it is the same in every iteration
                 continue
             sources = self.sources(last)
             missing = [v for v in sources if v not in found]
@@ -118,15 +125,12 @@ class EarlyValues:
             elif isinstance(last.op, StateGet) and (before := self.set_before(last.op)) is not None:
                 found[last] = found[before]
             elif isinstance(last.op, index.IndexSize):
-                found[last] = _size(last.op.size, {e: found[v] for e, v in self.unknown(last.op.size)}, ops)
+                found[last] = _size(last.op.size, {e: found[v] for e, v in self.unknown(last.op.size)}, at)
             else:
                 mapping = {v: found[v] for v in sources}
                 if isinstance(last.op, index.IndexLoad) and (part := self.part(last.op.x)) is not None:
-                    ops.append(clone_op(part, mapping))
-                    mapping[last.op.x] = ops[-1].result
-                copy = clone_op(last.op, mapping)
-                ops.append(copy)
-                found[last] = copy.result
+                    mapping[last.op.x] = at.add(clone_op(part, mapping))
+                found[last] = at.add(clone_op(last.op, mapping))
         return found[value]
 
     def sources(self, value: Value) -> list[Value]:
@@ -163,9 +167,9 @@ class EarlyValues:
         need(dims.extents([size]) <= self.given | self.binds.keys())
         return self.unknown(size)
 
-    def early_size(self, size: Dim, iteration: Iteration, ops: list[Op]) -> Value:
+    def early_size(self, size: Dim, at: Scope) -> Value:
         """A size as an integer before the first effect, by ops that are added."""
-        return _size(size, {e: self.early(v, iteration, ops) for e, v in self.bound(size)}, ops)
+        return _size(size, {e: self.early(v, at) for e, v in self.bound(size)}, at)
 
     def depends(self, value: Value, other: Value) -> bool:
         """The value is computed from the other."""
@@ -176,73 +180,44 @@ class EarlyValues:
 
         return any(at is other for at in reach([value], sources))
 
-    def invariant(self, value: Value) -> Value:
-        """A value that is the same in every iteration, computed once before the loops of checks."""
-        known, self.copies = self.copies, dict(self.settled)
-        found = self.early(value, {}, self.outer)
-        self.settled = self.copies
-        self.copies = known | self.settled
-        return found
-
-    def early_condition(self, value: Value, iteration: Iteration, ops: list[Op]) -> Value:
+    def early_condition(self, value: Value, at: Scope) -> Value:
         """A condition as it is before the first effect."""
         if not isinstance(value.op, Cond) or self.exists(value):
             need(self.early_tensor(value))
             return value
-        left, right = (self.early(v, iteration, ops) for v in value.op.operands)
-        ops.append(Cond(left, right))
-        return ops[-1].result
+        left, right = (self.early(v, at) for v in value.op.operands)
+        return at.add(Cond(left, right))
 
     def early_tensor(self, value: Value) -> bool:
         """A tensor that exists before the first effect, or is computed there from now on."""
         if self.exists(value) or value.op in self.gone:
             return True
-        if value.op is None:
-            return False
-        known, settled, gone, ops = self.copies, self.settled, len(self.gone), len(self.ops)
-        self.copies = dict(settled)
-        try:
-            self.move(value.op)
-        except NotEarly:
-            self.copies, self.settled = known, settled
-            cut(self.gone, gone)
-            del self.ops[ops:]
-            return False
-        self.settled = self.settled | self.copies
-        known |= self.copies  # the same dictionary: `early` is filling it
-        self.copies = known
-        return True
+        return value.op is not None and self.attempt(self.front, self.move, value.op)
 
     def part(self, value: Value) -> Slice | StateLoad | None:
         """The op that takes a part of an early tensor or of the state in an iteration, to be repeated early."""
         op = value.op
         if not isinstance(op, (Slice, StateLoad)) or op.block is self.body or self.exists(value):
             return None
-        known = self.early_tensor(op.x) if isinstance(op, Slice) else self.is_kept(op)
+        known = self.early_tensor(op.x) if isinstance(op, Slice) else not self.changes(op)
         return op if known and value.tensor.static else None
-
-    def is_kept(self, op: StateLoad) -> bool:
-        """No op writes the state before this read of it in the same step, nor in its loops."""
-        around = [layer for layer in layers(op, self.body) if isinstance(layer, For)]
-        last = max(self.order[o] for o in around[0].walk()) if around else self.order[op]
-        return all(self.order[writer] > last for writer in self.written.get(op.state, ()))
 
     def early_ids(self, value: Value) -> Value:
         """A tensor that exists before the first effect, or a view of one that is made there."""
         if self.early_tensor(value):
             return value
-        op = value.op
+        op, copies = value.op, self.front.copies
         if not isinstance(op, Operator) or not op.view or len(op.operands) > 1:
             raise NotEarly
-        if value not in self.copies:
+        if value not in copies:
             base = self.early_ids(op.operands[0])
             need(sizes_used(op) <= self.given)
             copy = clone_op(op, {op.operands[0]: base})
-            self.ops.append(copy)
-            self.copies.update(zip(op.results, copy.results, strict=True))
-        return self.copies[value]
+            self.front.ops.append(copy)
+            copies.update(zip(op.results, copy.results, strict=True))
+        return copies[value]
 
-    def move(self, op: Op) -> None:
+    def move(self, op: Op, at: Scope) -> None:
         """Compute before the first effect what depends on nothing later, with all that it needs."""
         if op in self.gone:
             return
@@ -255,15 +230,13 @@ class EarlyValues:
             if value in inner or isinstance(value.type, StateType):
                 continue
             if isinstance(value.type, IndexType):
-                made: list[Op] = []
-                mapping[value] = self.early(value, {}, made)
-                self.ops += made
+                mapping[value] = self.early(value, at)
             elif not self.exists(value):
                 if value.op is None:
                     raise NotEarly
-                self.move(value.op)
+                self.move(value.op, at)
         self.gone[op] = mapping
-        self.ops.append(op)
+        at.ops.append(op)
 
     def undisturbed(self, op: Op) -> bool:
         """What the op reads is the same before the first effect, and no barrier is between."""
@@ -285,26 +258,26 @@ class EarlyValues:
             return value in self.body.args or value.owner not in self.inner
         return op not in self.order or (op.block is self.body and self.order[op] < self.start)
 
-    def changes(self, op: StateGet) -> bool:
+    def changes(self, op: StateGet | StateLoad) -> bool:
         """The state may have been written before this read of it in the same step."""
-        loops = [layer for layer in layers(op, self.body) if isinstance(layer, For)]
+        loops, box = [layer for layer in layers(op, self.body) if isinstance(layer, For)], Box.of(op)
         first = self.order[loops[0] if loops else op]
         last = max(self.order[o] for o in loops[0].walk()) if loops else first
         writers = self.written.get(op.state, ())
         inside = [w for w in writers if first <= self.order[w] <= last]
-        before = [w for w in writers if self.order[w] < first]
-        return any(_may_meet(w, op) for w in before) or not _is_own(op, loops, inside)
+        own = not inside or (isinstance(op, StateGet) and _is_own(op, loops, inside))
+        return not own or any(self.order[w] < first and not is_apart(w, box, self.ranges) for w in writers)
 
     def set_before(self, get: StateGet) -> Value | None:
         """What the same iteration has set the very element to that is read, earlier in the same block."""
-        state, writers = get.state.op, self.written.get(get.state, [])
+        state, writers, box = get.state.op, self.written.get(get.state, []), Box.of(get)
         assert isinstance(state, State)
         if state.limit is None:
             return None  # a variable of the source, whose type may wrap what is set
         for writer in reversed(writers[: bisect_left(writers, self.order[get], key=self.order.__getitem__)]):
-            if writer.block is get.block and isinstance(writer, StateSet) and _is_same(writer, get):
+            if writer.block is get.block and isinstance(writer, StateSet) and same(Box.of(writer), box):
                 return writer.value
-            if writer.inside(get.home) and _may_meet(writer, get):
+            if writer.inside(get.home) and not is_apart(writer, box, self.ranges):
                 return None
         return None
 
@@ -318,52 +291,37 @@ def layers(op: Op, body: Block) -> list[Op]:
     return found[::-1]
 
 
-def _size(size: Dim, values: Mapping[Extent, Value], ops: list[Op]) -> Value:
+def _size(size: Dim, values: Mapping[Extent, Value], at: Scope) -> Value:
     """A size as an integer, by ops that are added; of some extents the values are given.
 
     A value beyond what the extent may be is refused where it is bound: held within that, no sum overflows.
     """
 
-    def made(op: Op) -> Value:
-        ops.append(op)
-        return op.result
-
     def plus(a: Value, b: Value) -> Value:
-        return made(index.IndexAdd(a, b))
+        return at.add(index.IndexAdd(a, b))
 
     def times(a: Value, b: Value) -> Value:
-        return made(index.IndexMul(a, b))
+        return at.add(index.IndexMul(a, b))
 
     def atom(one: Atom) -> Value:
         if isinstance(one, Quotient):
-            return made(index.IndexDiv(whole(one.numerator), whole(one.divisor)))
+            return at.add(index.IndexDiv(whole(one.numerator), whole(one.divisor)))
         if one not in values:
-            return made(index.IndexSize(dims.of(one)))
-        least, most = made(index.IndexConst(0)), made(index.IndexConst(one.maximum))
-        return made(index.IndexMin(made(index.IndexMax(values[one], least)), most))
+            return at.add(index.IndexSize(dims.of(one)))
+        least, most = at.add(index.IndexConst(0)), at.add(index.IndexConst(one.maximum))
+        return at.add(index.IndexMin(at.add(index.IndexMax(values[one], least)), most))
 
     def whole(part: Dim) -> Value:
         if not dims.extents([part]) & values.keys():
-            return made(index.IndexConst(part) if isinstance(part, int) else index.IndexSize(part))
+            return at.add(index.IndexConst(part) if isinstance(part, int) else index.IndexSize(part))
         assert not isinstance(part, int)
-        return reduce(plus, (reduce(times, map(atom, atoms), made(index.IndexConst(c))) for atoms, c in part.terms))
+        return reduce(plus, (reduce(times, map(atom, atoms), at.add(index.IndexConst(c))) for atoms, c in part.terms))
 
     return whole(size)
 
 
-def _may_meet(writer: Op, get: StateGet) -> bool:
-    """The writer may change what is read: the same element, for all that is known of the indices."""
-    if not isinstance(writer, StateSet):
-        return True
-    pairs = zip(writer.indices, get.indices, strict=True)
-    apart = [Ranges().difference(a, b) for a, b in pairs]
-    return all(low <= 0 <= high for low, high in apart)
-
-
 def _is_own(get: StateGet, loops: list[For], writers: list[Op]) -> bool:
     """What is read in an iteration of the loops no other iteration writes, and this one only afterwards."""
-    if not writers:
-        return True
     for loop in loops:
         counter = loop.body.args[0]
         if not any(set(form := linear(i)) <= {counter, None} and form.get(counter) for i in get.indices):
@@ -373,13 +331,7 @@ def _is_own(get: StateGet, loops: list[For], writers: list[Op]) -> bool:
 
 def _after_itself(writer: Op, get: StateGet) -> bool:
     """The writer sets the very element that is read, later in the same iteration."""
-    if not isinstance(writer, StateSet) or not _is_same(writer, get) or get.block is None:
+    if not isinstance(writer, StateSet) or not same(Box.of(writer), Box.of(get)):
         return False
-    at, ops = writer.within(get.block), get.block.ops
+    at, ops = writer.within(get.home), get.home.ops
     return at is not None and ops.index(at) > ops.index(get)
-
-
-def _is_same(writer: StateSet, get: StateGet) -> bool:
-    """The element that is set is the one that is read."""
-    pairs = zip(writer.indices, get.indices, strict=True)
-    return all(Ranges().difference(a, b) == (0, 0) for a, b in pairs)

@@ -15,6 +15,8 @@ of checks alone comes first.  Checks of what is computed from data after an effe
 `late_checks` lists them for the build report (SPEC, 8.6).
 """
 
+from itertools import product
+
 from oic.ir import dims, index
 from oic.ir.control import CheckIterations, Cond, For, If, Parallel, Yield
 from oic.ir.core import Block, Op, Value, clone_op
@@ -23,7 +25,7 @@ from oic.ir.module import Module
 from oic.ir.ranges import CHECKS, Ranges
 from oic.ir.types import INDEX
 from oic.operators.late import is_effect
-from oic.passes.early_values import EarlyValues, Iteration, NotEarly, cut, layers, need
+from oic.passes.early_values import EarlyValues, Scope, layers, need
 
 Bounds = dict[Value, tuple[Value, Value]]  # of loop indices: the first iteration, and the end
 
@@ -52,7 +54,7 @@ def _body(body: Block) -> None:
         for part in op.walk():
             part.replace_operands(operands)
     tail = [op for op in body.ops[first:] if op not in mover.gone]
-    body.set_ops([*body.ops[:first], *mover.ops, *tail])
+    body.set_ops([*body.ops[:first], *mover.front.ops, *tail])
     body.replace(mover.same)
 
 
@@ -67,29 +69,18 @@ class _Mover(EarlyValues):
 
     def hoist(self, op: Op) -> None:
         """Make a check that runs exactly once early, if it can be; the original goes or becomes redundant."""
-        self.start_of_check()
-        known, made = len(self.copies), list[Op]()
-        try:
-            if isinstance(op, index.ExtentBind) and op.block is self.body:
-                op.value = self.early(op.value, {}, made)
-                made.append(op)
-                self.gone[op] = {}
-                self.given |= {op.extent}  # sizes made of it are known early
-            else:
-                self.check(op, {}, made)
-                self.forget(op)
-        except NotEarly:
-            cut(self.copies, known)
-        else:
-            self.ops += made
+        if self.attempt(self.front, self.check, op):
+            self.forget(op)
 
     def forget(self, op: Op) -> None:
         """The check has been made early."""
+        if op in self.gone:
+            return
         if isinstance(op, (index.ExtentBind, index.AssertShape)) or (op.results and op.block is not self.body):
             op.checked = True
         elif op.block is self.body:
             self.gone[op] = {}
-            self.same |= {v: self.copies[v] for v in op.results}
+            self.same |= {v: self.front.copies[v] for v in op.results}
         else:
             op.home.set_ops([o for o in op.home.ops if o is not op])
 
@@ -100,34 +91,24 @@ class _Mover(EarlyValues):
         where one of these refuses, as another may come first.
         """
         moved = set[Op]()
-        self.start_of_check()
         ends: list[Op] | None = []
         apart = False  # checks differ from iteration to iteration
         for op in [o for o in nest.walk() if self.refuses(o)]:
             around = layers(op, self.body)
-            if ends is not None and (made := self.attempt(self.iterations, op, around, {})) is not None:
-                moved.add(op)
-                ends += made
+            inner = self.front.inner()
+            if ends is not None and self.attempt(inner, self.iterations, op, around, {}):
+                ends += inner.ops
                 apart = apart or self.differs(op, around)
-                continue
-            outer, settled = list(self.outer), dict(self.settled)
-            if self.attempt(self.every_iteration, nest, {op}, {}) is not None:
-                moved.add(op)
+            elif self.attempt(self.front.inner(), self.every_iteration, nest, {op}):
                 ends = None
             else:
-                self.outer, self.settled = outer, settled
-        if not moved:
-            return
-        iterations = self.attempt(self.every_iteration, nest, moved, {}) if apart or ends is None else []
-        assert iterations is not None
-        self.ops += self.outer
-        if ends is None:
-            self.ops += iterations
-        elif apart:
-            blocks = (Block(ops=[*ops, Yield([])]) for ops in (ends, iterations))
-            self.ops.append(CheckIterations(*blocks, span=nest.span))
-        else:
-            self.ops += ends
+                continue
+            moved.add(op)
+        if ends is None or apart:
+            every = self.front.inner()
+            self.every_iteration(nest, moved, every)
+            ends = every.ops if ends is None else [CheckIterations(_block(ends), _block(every.ops), span=nest.span)]
+        self.front.ops.extend(ends)
         for done in moved:
             self.forget(done)
 
@@ -147,101 +128,86 @@ class _Mover(EarlyValues):
                 return op.operands
         return [op.result]
 
-    def iterations(self, op: Op, around: list[Op], bounds: Bounds) -> list[Op]:
-        """The checks for all iterations of these loops and branches, inside an `if` where one may not run.
-
-        What is computed inside an `if` is not known after it.
-        """
+    def iterations(self, op: Op, around: list[Op], bounds: Bounds, at: Scope) -> None:
+        """Add the checks for all iterations of these loops and branches, inside an `if` where one may not run."""
         if not around:
-            return self.corners(op, bounds)
-        layer, inner = around[0], around[1:]
-        ops: list[Op] = []
+            self.corners(op, bounds, at)
+            return
+        layer, rest, inner = around[0], around[1:], at.inner()
         if isinstance(layer, If):
             need(not any(self.depends(layer.condition, i) for i in bounds))
-            condition = self.early_condition(layer.condition, {}, ops)
-            known = dict(self.copies)
-            rest = self.iterations(op, inner, bounds)
-            self.copies = known
-            return [*ops, _if(condition, *((rest, []) if op.inside(layer.then) else ([], rest)))]
+            condition = self.early_condition(layer.condition, at)
+            self.iterations(op, rest, bounds, inner)
+            at.ops.append(_if(condition, *(inner.ops if op.inside(region) else [] for region in layer.regions)))
+            return
         assert isinstance(layer, For)
-        low, high = self.early(layer.start, {}, ops), self.early(layer.end, {}, ops)
-        known = dict(self.copies)
-        rest = self.iterations(op, inner, bounds | {layer.body.args[0]: (low, high)})
+        low, high = self.early(layer.start, at), self.early(layer.end, at)
+        bounds = bounds | {layer.body.args[0]: (low, high)}
         if Ranges().difference(layer.end, layer.start)[0] > 0:
-            return ops + rest
-        self.copies = known
-        test = Cond(low, high)
-        return [*ops, test, _if(test.result, rest, [])]
+            self.iterations(op, rest, bounds, at)
+        else:
+            self.iterations(op, rest, bounds, inner)
+            at.ops.append(_if(at.add(Cond(low, high)), inner.ops, []))
 
-    def corners(self, op: Op, bounds: Bounds) -> list[Op]:
-        """The checks in the first and the last iteration of every loop whose index takes part."""
+    def corners(self, op: Op, bounds: Bounds, at: Scope) -> None:
+        """Add the checks in the first and the last iteration of every loop whose index takes part."""
         parts = self.looked_at(op)
         used = [i for i in bounds if any(self.depends(p, i) for p in parts)]
         need(len(used) <= 2 and all(self.monotone(p, i) for p in parts for i in used))
         # The C of the one is a loop; what is equal at the ends need not be in between.
         need(not isinstance(op, index.CheckIds) and not (isinstance(op, index.AssertShape) and used))
-        checks: list[Op] = []
-        for corner in range(1 << len(used)):
-            values: dict[Value, Value] = {}
-            for n, counter in enumerate(used):
-                low, high = bounds[counter]
-                if corner >> n & 1:
-                    one = index.IndexConst(1)
-                    last = index.IndexSub(high, one.result)
-                    checks += [one, last]
-                    values[counter] = last.result
-                else:
-                    values[counter] = low
-            self.check(op, values, checks)
-        return checks
+        loops = (bounds[counter] for counter in used)
+        ends = [(low, at.add(index.IndexSub(high, at.add(index.IndexConst(1))))) for low, high in loops]
+        for corner in product(*ends):
+            self.check(op, at.inner(dict(zip(used, corner)), at.ops))
 
-    def every_iteration(self, nest: Op, wanted: set[Op], iteration: Iteration) -> list[Op]:
-        """These checks alone, in the loops and branches that they are made in."""
-        ops: list[Op] = []
+    def every_iteration(self, nest: Op, wanted: set[Op], at: Scope) -> None:
+        """Add these checks alone, in the loops and branches that they are made in."""
         if not nest.regions:
-            self.check(nest, iteration, ops)
+            self.check(nest, at)
         elif isinstance(nest, If):
-            condition = self.early_condition(nest.condition, iteration, ops)
-            then, orelse = (self.every_op(block, wanted, iteration) for block in (nest.then, nest.orelse))
-            ops.append(_if(condition, then, orelse))
+            condition = self.early_condition(nest.condition, at)
+            at.ops.append(_if(condition, *(self.every_op(region, wanted, at.inner()) for region in nest.regions)))
         elif isinstance(nest, For):
-            low, high = self.early(nest.start, iteration, ops), self.early(nest.end, iteration, ops)
+            low, high = self.early(nest.start, at), self.early(nest.end, at)
             body = Block()
             counter = body.argument(INDEX, nest.body.args[0].hint)
-            rest = self.every_op(nest.body, wanted, iteration | {nest.body.args[0]: counter})
+            rest = self.every_op(nest.body, wanted, at.inner({nest.body.args[0]: counter}))
             body.set_ops([*rest, Yield([])])
-            ops.append(For(low, high, [], nest.tag, body, span=nest.span))
+            at.ops.append(For(low, high, [], nest.tag, body, span=nest.span))
         else:
             for region in nest.regions:  # consumers, which always run
-                ops += self.every_op(region, wanted, iteration)
-        return ops
+                self.every_op(region, wanted, at)
 
-    def every_op(self, block: Block, wanted: set[Op], iteration: Iteration) -> list[Op]:
-        """`every_iteration` of a block; what is computed in it is not known after it."""
-        known, found = dict(self.copies), list[Op]()
+    def every_op(self, block: Block, wanted: set[Op], at: Scope) -> list[Op]:
+        """The ops of a scope with `every_iteration` of the ops of a block."""
         for op in block.ops:
             if any(o in wanted for o in op.walk()):
-                found += self.every_iteration(op, wanted, iteration)
-        self.copies = known
-        return found
+                self.every_iteration(op, wanted, at)
+        return at.ops
 
-    def check(self, op: Op, iteration: Iteration, ops: list[Op]) -> None:
-        """Add one early check, for the iteration in which the loops' indices have these values."""
+    def check(self, op: Op, at: Scope) -> None:
+        """Add one early check, for the iteration of a scope; what binds an extent of the body moves there."""
         if isinstance(op, index.CheckIds):
             need(dims.extents([op.bound]) <= self.given)
-            ops.append(index.CheckIds(self.early_ids(op.x), op.bound, op.variable, span=op.span))
+            at.ops.append(index.CheckIds(self.early_ids(op.x), op.bound, op.variable, span=op.span))
         elif isinstance(op, index.AssertShape):
             for sizes in _unequal(op):
-                left, right = (self.early_size(size, iteration, ops) for size in sizes)
-                ops.append(index.same_size(left, right, op.x.hint, op.span))
+                left, right = (self.early_size(size, at) for size in sizes)
+                at.ops.append(index.same_size(left, right, op.x.hint, op.span))
         elif isinstance(op, index.CheckRange):
-            known = {v: self.early(v, iteration, ops) for v in op.operands}
-            ops.append(clone_op(op, known))
+            known = {v: self.early(v, at) for v in op.operands}
+            at.ops.append(clone_op(op, known))
+        elif isinstance(op, index.ExtentBind) and op.block is self.body:
+            op.value = self.early(op.value, at)
+            at.ops.append(op)
+            self.gone[op] = {}
+            self.given |= {op.extent}  # sizes made of it are known early
         elif isinstance(op, index.ExtentBind):
-            value, most = self.early(op.value, iteration, ops), op.extent.maximum
-            ops.append(index.CheckRange(value, 0, most, op.below, op.above, op.variable, index.SIZE, span=op.span))
+            value, most = self.early(op.value, at), op.extent.maximum
+            at.ops.append(index.CheckRange(value, 0, most, op.below, op.above, op.variable, index.SIZE, span=op.span))
         else:
-            self.early(op.result, iteration, ops)
+            self.early(op.result, at)
 
     def monotone(self, value: Value, counter: Value) -> bool:
         """The value goes one way as the counter grows, so that its extremes are at the loop's ends."""
@@ -261,6 +227,9 @@ def _unequal(op: index.AssertShape) -> list[tuple[Dim, Dim]]:
     return [(a, b) for a, b in zip(op.x.shape, op.shape, strict=True) if a != b]
 
 
+def _block(ops: list[Op]) -> Block:
+    return Block(ops=[*ops, Yield([])])
+
+
 def _if(condition: Value, then: list[Op], orelse: list[Op]) -> If:
-    blocks = (Block(ops=[*ops, Yield([])]) for ops in (then, orelse))
-    return If(condition, [], *blocks)
+    return If(condition, [], _block(then), _block(orelse))
