@@ -160,10 +160,6 @@ def _whole(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return np.concatenate([data & np.uint8(15), data >> np.uint8(4)], -1) - np.uint8(8)
 
 
-def _same(q: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    return q
-
-
 @dataclass(frozen=True)
 class GroupStorage:
     """How the elements of a group become integers, and these bytes; products read them by a kernel `linear_NAME`.
@@ -183,7 +179,7 @@ class GroupStorage:
 
 
 GROUP_STORAGES = {
-    "q8": GroupStorage(32, 127, _q8, _same, _same),
+    "q8": GroupStorage(32, 127, _q8, lambda q: q, lambda q: q),
     "q4": GroupStorage(16, 8, _q4, _halves, _whole),
 }
 

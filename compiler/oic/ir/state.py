@@ -121,6 +121,8 @@ class IndexTensor(Op, name="index.tensor", immediate=True):
 class CacheOp(Op):
     """Base of the cache operations: `table` with a list of positions."""
 
+    table: Value
+
     @staticmethod
     def positions(form: str, indices: Sequence[T]) -> list[tuple[T, ...]]:
         """The index integers of each position: (i,) or (start, end)."""
@@ -135,7 +137,6 @@ class CacheRead(CacheOp, name="cache.read", reads="table", writes="table"):
     entry's shape.  For an auto-dim matrix `form` covers table indices, then dimensions.
     """
 
-    table: Value
     indices: list[Value]
     form: str
     type: TensorType
@@ -144,7 +145,6 @@ class CacheRead(CacheOp, name="cache.read", reads="table", writes="table"):
 class CacheWrite(CacheOp, name="cache.write", writes="table"):
     """Copy a value into part of a persistent variable; scalar positions and slices grow it."""
 
-    table: Value
     value: Value
     indices: list[Value]
     form: str
@@ -156,7 +156,6 @@ class CacheStep(CacheOp, name="cache.step", reads="table", writes="table"):
     It wraps, or rounds, in the scalar's type; one of a table is read and written as by scalar access.
     """
 
-    table: Value
     amount: Value
     indices: list[Value]
 
@@ -164,7 +163,6 @@ class CacheStep(CacheOp, name="cache.step", reads="table", writes="table"):
 class CacheReset(CacheOp, name="cache.reset", writes="table"):
     """Forget everything, or the entries whose leading indices are these."""
 
-    table: Value
     indices: list[Value]
 
 
@@ -175,7 +173,6 @@ class CacheCount(CacheOp, name="cache.count", reads="table"):
     indices  the leading scalar indices that select one ring
     """
 
-    table: Value
     axis: int
     indices: list[Value] = []
 
@@ -186,32 +183,39 @@ class CacheCount(CacheOp, name="cache.count", reads="table"):
 # ---------------------------------------------------------------- INDEXED
 
 
-class StateGet(Op, name="state.get", reads="state"):
+class StateInteger(Op):
+    """Base of what is done with a persistent integer scalar, or with one in a table of them, which `indices` say."""
+
+    state: Value
+
+    def infer(self) -> list[Type]:
+        type_ = self.state.type
+        if not isinstance(type_, StateType) or type_.auto or type_.dtype not in INT:
+            raise OpError("ir", f"{self.name} takes an integer scalar, not {type_}", "state")
+        indices = self.values_of("indices")
+        if len(indices) != len(type_.table) or not all(map(is_index, indices)):
+            raise OpError("ir", f"{self.name} takes {len(type_.table)} index integers", "indices")
+        return []
+
+
+class StateGet(StateInteger, name="state.get", reads="state"):
     """The value of a persistent integer scalar, as an index integer.
 
-    indices  which one, in a table of scalars
     checked  the value is known to fit an index: nothing is refused here
     """
 
-    state: Value
     indices: list[Any] = []
     checked: bool = False
 
     def infer(self) -> list[Type]:
-        _require_integer(self.state, self.indices, self.name)
-        return [INDEX]
+        return [*super().infer(), INDEX]
 
 
-class StateSet(Op, name="state.set", writes="state"):
-    """Set a persistent integer scalar, wrapping to its width; `indices` as in `state.get`."""
+class StateSet(StateInteger, name="state.set", writes="state"):
+    """Set a persistent integer scalar, wrapping to its width."""
 
-    state: Value
     value: Value
     indices: list[Any] = []
-
-    def infer(self) -> list[Type]:
-        _require_integer(self.state, self.indices, self.name)
-        return []
 
 
 class StateBox(Op):
@@ -311,15 +315,6 @@ class StateFill(StateBox, name="state.fill", writes="state"):
     """Set every element of a box of a state's storage to one value."""
 
     value: Any
-
-
-def _require_integer(state: Value, indices: list[Any], name: str) -> None:
-    """An integer scalar, or one in a table of them."""
-    type_ = state.type
-    if not isinstance(type_, StateType) or type_.auto or type_.dtype not in INT:
-        raise OpError("ir", f"{name} takes an integer scalar, not {type_}", "state")
-    if len(indices) != len(type_.table) or not all(is_index(i) for i in indices):
-        raise OpError("ir", f"{name} takes {len(type_.table)} index integers", "indices")
 
 
 class StateAdd(Op, name="state.add", reads="state", writes="state"):

@@ -273,14 +273,8 @@ class _Rule:
 
     def _is_static(self, position: tuple[Value, ...]) -> bool:
         """Integers known at build, or indices of loops between such."""
-        for value in position:
-            for atom in self.ranges.linear(value):
-                if atom is None:
-                    continue
-                loop = index_of(atom)
-                if loop is None or None in map(self.ranges.exact, (loop.start, loop.end)):
-                    return False
-        return True
+        loops = (index_of(atom) for value in position for atom in self.ranges.linear(value) if atom is not None)
+        return all(loop and None not in map(self.ranges.exact, (loop.start, loop.end)) for loop in loops)
 
 
 # ---------------------------------------------------------------- what ops do

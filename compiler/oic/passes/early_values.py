@@ -116,46 +116,43 @@ class EarlyValues:
             if at.iteration and not self.exists(last) and not any(self.depends(last, i) for i in at.iteration):
                 found[last] = self.early(last, self.front)  # it is the same in every iteration
                 continue
-            sources = self.sources(last)
+            sources, make = self.way(last, at)
             missing = [v for v in sources if v not in found]
-            if missing:
-                waiting += missing
-            elif last.op is None or self.exists(last):
-                found[last] = last
-            elif isinstance(last.op, StateGet) and (before := self.set_before(last.op)) is not None:
-                found[last] = found[before]
-            elif isinstance(last.op, index.IndexSize):
-                found[last] = _size(last.op.size, {e: found[v] for e, v in self.unknown(last.op.size)}, at)
-            else:
-                mapping = {v: found[v] for v in sources}
-                if isinstance(last.op, index.IndexLoad) and (part := self.part(last.op.x)) is not None:
-                    mapping[last.op.x] = at.add(clone_op(part, mapping))
-                found[last] = at.add(clone_op(last.op, mapping))
+            waiting += missing
+            if not missing:
+                found[last] = make()
         return found[value]
 
-    def sources(self, value: Value) -> list[Value]:
-        """The values of which a value is computed early.
+    def way(self, value: Value, at: Scope) -> tuple[list[Value], Callable[[], Value]]:
+        """The values of which a value is computed early, and what computes it once they are known in the scope.
 
         What exists before the first effect has none; a read of state has the value just set there.
         """
-        op = value.op
+        op, found = value.op, at.copies
         if self.exists(value):
-            return []
+            return [], lambda: value
+        if isinstance(op, index.IndexSize):
+            bound = self.bound(op.size)
+            return [v for _, v in bound], lambda: _size(op.size, {e: found[v] for e, v in bound}, at)
+        part = None
         if isinstance(op, StateGet):
             before = self.set_before(op)
             if before is not None:
-                return [before]
+                return [before], lambda: found[before]
             need(not self.changes(op))
-        elif isinstance(op, index.IndexSize):
-            return [v for _, v in self.bound(op.size)]
         elif isinstance(op, index.IndexLoad):
-            if (part := self.part(op.x)) is not None:
-                return [v for v in part.operands if isinstance(v.type, IndexType)]
-            need(self.early_tensor(op.x))
+            part = self.part(op.x)
+            need(part is not None or self.early_tensor(op.x))
         elif not isinstance(op, index.IndexOp):
             raise NotEarly
         # The others are a state, or a tensor that exists.
-        return [v for v in op.operands if isinstance(v.type, IndexType)]
+        sources = [v for v in (part or op).operands if isinstance(v.type, IndexType)]
+
+        def make() -> Value:
+            known = {v: found[v] for v in sources}
+            return at.add(clone_op(op, {part.result: at.add(clone_op(part, known))} if part is not None else known))
+
+        return sources, make
 
     def unknown(self, size: Dim) -> list[tuple[Extent, Value]]:
         """The extents of a size that are bound after the first effect, and to what."""
@@ -265,8 +262,17 @@ class EarlyValues:
         last = max(self.order[o] for o in loops[0].walk()) if loops else first
         writers = self.written.get(op.state, ())
         inside = [w for w in writers if first <= self.order[w] <= last]
-        own = not inside or (isinstance(op, StateGet) and _is_own(op, loops, inside))
+        own = not inside or (isinstance(op, StateGet) and self.is_own(op, loops, inside))
         return not own or any(self.order[w] < first and not is_apart(w, box, self.ranges) for w in writers)
+
+    def is_own(self, get: StateGet, loops: list[For], writers: list[Op]) -> bool:
+        """What is read in an iteration of the loops no other iteration writes, and this one only afterwards."""
+        for loop in loops:
+            counter = loop.body.args[0]
+            if not any(set(form := linear(i)) <= {counter, None} and form.get(counter) for i in get.indices):
+                return False
+        same_element = all(isinstance(w, StateSet) and same(Box.of(w), Box.of(get)) for w in writers)
+        return same_element and all(w.inside(get.home) and self.order[w] > self.order[get] for w in writers)
 
     def set_before(self, get: StateGet) -> Value | None:
         """What the same iteration has set the very element to that is read, earlier in the same block."""
@@ -318,20 +324,3 @@ def _size(size: Dim, values: Mapping[Extent, Value], at: Scope) -> Value:
         return reduce(plus, (reduce(times, map(atom, atoms), at.add(index.IndexConst(c))) for atoms, c in part.terms))
 
     return whole(size)
-
-
-def _is_own(get: StateGet, loops: list[For], writers: list[Op]) -> bool:
-    """What is read in an iteration of the loops no other iteration writes, and this one only afterwards."""
-    for loop in loops:
-        counter = loop.body.args[0]
-        if not any(set(form := linear(i)) <= {counter, None} and form.get(counter) for i in get.indices):
-            return False
-    return all(_after_itself(w, get) for w in writers)
-
-
-def _after_itself(writer: Op, get: StateGet) -> bool:
-    """The writer sets the very element that is read, later in the same iteration."""
-    if not isinstance(writer, StateSet) or not same(Box.of(writer), Box.of(get)):
-        return False
-    at, ops = writer.within(get.home), get.home.ops
-    return at is not None and ops.index(at) > ops.index(get)
