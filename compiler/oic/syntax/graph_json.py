@@ -13,7 +13,7 @@ import json
 import math
 import re
 from functools import cache
-from typing import Any, get_type_hints
+from typing import Any, get_origin, get_type_hints
 
 from oic.diagnostics import Source, Span, fail
 from oic.syntax import tree as s
@@ -22,18 +22,16 @@ from oic.syntax.unparse import PRECEDENCE, unparse
 
 FORMAT, VERSION = "oic.graph", 1
 _CLASSES = [cls for cls in vars(s).values() if isinstance(cls, type) and issubclass(cls, s.SyntaxNode)]
-NODES: dict[str, type[Any]] = {cls.__name__: cls for cls in _CLASSES if not cls.__subclasses__() and cls is not s.Graph}
+NODES: dict[str, type[Any]] = {cls.__name__: cls for cls in _CLASSES if not cls.__subclasses__()}
 WORD = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)?|[-+*/%]", re.ASCII)  # a name or a sign
-PARTS = {"sizes": "SizeDef", "declarations": "Declaration", "blocks": "Block"}
 
 
 def to_json(graph: s.Graph) -> dict[str, Any]:
     """The graph as plain data that `json` writes."""
-    return {
-        "format": FORMAT, "version": VERSION, "name": graph.name,
-        **{part: [_encode(node) for node in getattr(graph, part)] for part in PARTS},
-        "source": {"name": graph.source.name, "text": graph.source.text},
-    }  # fmt: skip
+    parts = _encode(graph)
+    del parts["node"]
+    source = {"name": graph.source.name, "text": graph.source.text}
+    return {"format": FORMAT, "version": VERSION, **parts, "source": source}
 
 
 def from_json(data: dict[str, Any] | str) -> s.Graph:
@@ -62,7 +60,8 @@ def _from_json(data: Any) -> s.Graph:
         raise fail("graph-json", f"this is not a graph: its format is not '{FORMAT}'")
     if data.get("version") != VERSION:
         raise fail("graph-json", f"version {data.get('version')} of the format is not known")
-    graph = _decode_graph(data)
+    fields = {name: data.get(name, []) for name in _fields("Graph")}
+    graph = _decode({"node": "Graph", **fields}, "graph", s.Graph)
     said = unparse(graph)
     texts, source = [(said, f"{graph.name}.oi")], data.get("source")
     if isinstance(source, dict) and isinstance(source.get("text"), str):  # for positions: the nodes decide
@@ -89,66 +88,48 @@ def _encode(node: Any) -> Any:
 
 @cache
 def _fields(node: str) -> dict[str, Any]:
-    """What the fields of a kind of node may be, by name, without spans."""
-    hints = get_type_hints(NODES[node])
-    return {name: hint for name, hint in hints.items() if name != "span" and not name.endswith("_span")}
+    """What the fields of a kind of node may be, by name, without the places in a source."""
+    hints, fields = get_type_hints(NODES[node]), dataclasses.fields(NODES[node])
+    return {f.name: hints[f.name] for f in fields if hints[f.name] not in (Span, Source)}
 
 
-NOWHERE = Source("graph.json", "")
+NOWHERE = Span(Source("graph.json", ""), 0, 0)  # of nodes that are only written as text
 
 
-def _decode_graph(data: dict[str, Any]) -> s.Graph:
-    name = data.get("name")
-    if not isinstance(name, str):
-        raise fail("graph-json", f"the name {name!r} is no text")
-    parts: dict[str, Any] = {}
-    for part, wanted in PARTS.items():
-        items = data.get(part, [])
-        if not isinstance(items, list):
-            raise fail("graph-json", f"'{part}' is no list")
-        parts[part] = _decode(items, part)
-        for i, item in enumerate(parts[part]):
-            if type(item).__name__ != wanted:
-                raise fail("graph-json", f"{part}[{i}] is no {wanted}")
-    return s.Graph(name, **parts, source=NOWHERE, span=Span(NOWHERE, 0, 0))
-
-
-def _decode(data: Any, path: str) -> Any:
-    if isinstance(data, list):
-        return tuple(_decode(item, f"{path}[{i}]") for i, item in enumerate(data))
+def _decode(data: Any, path: str, hint: Any) -> Any:
+    """What JSON says, which the annotation of its place allows."""
+    allowed: tuple[Any, ...] = (hint,) if get_origin(hint) is tuple else getattr(hint, "__args__", (hint,))
+    rows = [a.__args__[0] for a in allowed if get_origin(a) is tuple]
+    if isinstance(data, list) and rows:
+        return tuple(_decode(item, f"{path}[{i}]", rows[0]) for i, item in enumerate(data))
+    value = data
     if isinstance(data, dict) and set(data) == {"float"}:
         if data["float"] not in ("inf", "-inf", "nan"):
             raise fail("graph-json", f"{path}: {str(data['float'])[:60]!r} is no float")
-        return float(data["float"])
-    if not isinstance(data, dict):
-        return data
+        value = float(data["float"])
+    elif isinstance(data, dict):
+        value = _decode_node(data, path)
+    fits = isinstance(value, tuple(a for a in allowed if isinstance(a, type)))
+    if not fits or isinstance(value, bool) != (bool in allowed):
+        raise fail("graph-json", f"{path}: {value!r} has no place there")
+    return value
+
+
+def _decode_node(data: dict[str, Any], path: str) -> Any:
     cls = NODES.get(str(data.get("node")))
     if cls is None:
         raise fail("graph-json", f"{path}: there is no node '{data.get('node')}'")
-    fields: dict[str, Any] = {f.name: Span(NOWHERE, 0, 0) for f in dataclasses.fields(cls)}
+    fields: dict[str, Any] = {f.name: NOWHERE for f in dataclasses.fields(cls)}
     for name, hint in _fields(cls.__name__).items():
         if name not in data:
             raise fail("graph-json", f"{path}: {cls.__name__} needs '{name}'")
-        fields[name] = _decode(data[name], f"{path}.{name}")
-        word = fields[name] if cls is not s.Str else None
-        known = name != "op" or word in PRECEDENCE
-        if not (_fits(fields[name], hint) and known) or (isinstance(word, str) and not WORD.fullmatch(word)):
-            raise fail("graph-json", f"{path}.{name}: {fields[name]!r} has no place there")
+        value = fields[name] = _decode(data[name], f"{path}.{name}", hint)
+        known = cls in (s.Str, s.Graph) or not isinstance(value, str) or WORD.fullmatch(value)
+        if not known or (name == "op" and value not in PRECEDENCE):
+            raise fail("graph-json", f"{path}.{name}: {value!r} has no place there")
     if unknown := data.keys() - fields.keys() - {"node"}:
         raise fail("graph-json", f"{path}: {cls.__name__} has no '{min(unknown)}'")
     return cls(**fields)
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """The value is one that the annotation of a field allows."""
-    args: tuple[Any, ...] = getattr(hint, "__args__", ())
-    if getattr(hint, "__origin__", None) is tuple:
-        return isinstance(value, tuple) and all(_fits(v, args[0]) for v in value)
-    if args:
-        return any(_fits(value, a) for a in args)
-    if hint is bool or hint is int:
-        return type(value) is hint
-    return isinstance(value, hint)
 
 
 s.Graph.encoder, s.Graph.decoder = to_json, from_json
