@@ -11,7 +11,6 @@ from functools import cache
 
 from oic.diagnostics import Diagnostic, Span, did_you_mean, nearest
 from oic.operators import catalog
-from oic.operators.base import Operator, from_source
 from oic.resources import docs_dir
 
 CLOSE = 0.75  # of names: a slip of the keyboard
@@ -58,12 +57,6 @@ def operator_hint(name: str) -> str | None:
     if close in others:
         return f"here '{close}' is '{others[close]}'"
     return did_you_mean(name, known)
-
-
-def takes_string(operator: type[Operator], setting: str) -> bool:
-    """A setting of an operator is a string, which is written in quotes."""
-    field = operator.fields.get(from_source(operator, setting))
-    return field is not None and field.annotation == "str"
 
 
 def setting_hint(name: str, known: Collection[str]) -> str | None:

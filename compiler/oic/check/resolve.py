@@ -15,13 +15,13 @@ from oic import dtypes
 from oic.check import kinds, resolved
 from oic.check.declarations import check_declaration
 from oic.check.flow import Flow, check_branch, check_dead, is_entry
-from oic.check.operator_names import takes_string, unknown_operator
+from oic.check.operator_names import unknown_operator
 from oic.check.report import DiagnosticCollector
 from oic.check.resolved import BlockInstance, Resolved, Uses
 from oic.check.symbols import LOCAL, CacheAccess, Count, LoopIndex, Size, SymbolTable, Variable
 from oic.diagnostics import MOST_RENDERED, Note, Span, did_you_mean
 from oic.operators import catalog
-from oic.operators.base import Operator
+from oic.operators.base import Operator, from_source
 from oic.syntax import tree as s
 
 _WORDS = (*dtypes.ALL, "true", "false")  # beside names, that a setting may be
@@ -225,8 +225,8 @@ class Resolver:
         named = [(keyword.key, keyword.span) for keyword in call.keywords]
         self.report.each_once(named, "duplicate-setting", "'{}' is given twice", "first given here")
         for keyword in call.keywords:
-            if not self._unquoted(operator, keyword, scope):
-                field = operator.fields.get(keyword.key) if operator is not None else None
+            field = operator.fields.get(from_source(operator, keyword.key)) if operator is not None else None
+            if field is None or field.annotation != "str":
                 self._setting(keyword.value, scope, tensor=field is None or field.kind != "attribute")
         for result in call.results:
             self._target(result, scope)
@@ -256,17 +256,6 @@ class Resolver:
                     self._check_operand(s.Access(value.name, None, value.span, span=value.span), found, scope)
             case s.Unary() | s.Binary():
                 self._expression(value, scope)
-
-    def _unquoted(self, operator: type[Operator] | None, keyword: s.Keyword, scope: Scope) -> bool:
-        """A string is written without its quotes, `approx=tanh`; reported."""
-        value = keyword.value
-        if not isinstance(value, s.Name) or value.name in scope or value.name in self.symbols.variables:
-            return False
-        if operator is None or not takes_string(operator, keyword.key):
-            return False
-        what, hint = f"'{keyword.key}' takes a string", f'strings have quotes: {keyword.key}="{value.name}"'
-        self.report.error("op-setting", what, value.span, hint=hint)
-        return True
 
     def _operand(self, access: s.Access, scope: Scope, *, also: Callable[[Variable], bool] | None = None) -> None:
         """A variable that is read: not persistent, unless `also` lets it be, by its name alone, for its value now."""

@@ -416,6 +416,8 @@ class _Setting:
         hint = None
         if isinstance(value, s.Str) and "DType" in choices and value.value in dtypes.ALL:
             hint = f"element types have no quotes: {self.keyword.key}={value.value}"
+        elif isinstance(value, s.Name) and "str" in choices:
+            hint = f'strings have quotes: {self.keyword.key}="{value.name}"'
         elif isinstance(value, s.Int) and "float" in choices:
             hint = f"write {value.value}.0"
         elif lists and isinstance(value, s.Int):
