@@ -96,14 +96,9 @@ def _check_dims(v: Variable, symbols: SymbolTable, report: DiagnosticCollector) 
 
 def check_modulo(size: s.Expr, report: DiagnosticCollector) -> None:
     """Sizes are sums, products and exact quotients (SPEC section 3)."""
-    match size:
-        case s.Binary(op, left, right):
-            if op == "%":
-                report.error("size-modulo", "a size is not made with '%'", size.span)
-            check_modulo(left, report)
-            check_modulo(right, report)
-        case s.Unary(operand):
-            check_modulo(operand, report)
+    for part in s.nodes_in(size, s.Binary):
+        if part.op == "%":
+            report.error("size-modulo", "a size is not made with '%'", part.span)
 
 
 def _check_indices(v: Variable, right: dict[str, s.Attribute], report: DiagnosticCollector) -> None:

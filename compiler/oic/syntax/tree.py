@@ -6,7 +6,7 @@ resolved; `parse` makes it, `check` refuses it, `lower` reads it.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, dataclass_transform
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from oic.diagnostics import Source, Span, count_of
 from oic.notebook import table
@@ -22,6 +22,8 @@ class SyntaxNode:
     def __init_subclass__(cls, **how: bool) -> None:
         dataclass(frozen=True, **how)(cls)
 
+
+Found = TypeVar("Found", bound=SyntaxNode)
 
 # ---------------------------------------------------------------- expressions
 
@@ -336,13 +338,18 @@ def walk(statements: tuple[SourceStatement, ...]) -> Iterator[SourceStatement]:
             yield from walk(statement.body)
 
 
+def nodes_in(value: object, kind: type[Found]) -> Iterator[Found]:
+    """Every node of a kind in an expression, index or list, the outer ones first."""
+    if isinstance(value, kind):
+        yield value
+    if isinstance(value, (SyntaxNode, tuple)):
+        for part in value if isinstance(value, tuple) else vars(value).values():
+            yield from nodes_in(part, kind)
+
+
 def names_in(value: object) -> Iterator[Name]:
     """Every name in an expression, index or list; not the variable of an access."""
-    if isinstance(value, Name):
-        yield value
-    elif isinstance(value, (SyntaxNode, tuple)):
-        for part in value if isinstance(value, tuple) else vars(value).values():
-            yield from names_in(part)
+    return nodes_in(value, Name)
 
 
 def attribute(of: Declaration | Block, name: str) -> Attribute | None:
