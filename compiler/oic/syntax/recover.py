@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from oic.diagnostics import Diagnostic, Note, Source, Span, cut, did_you_mean, listed
 from oic.syntax import habits
+from oic.syntax.tables import parser
 from oic.syntax.text import Piece, blank, pieces
 
 SECTIONS = ("sizes", "dynamic", "constant", "volatile", "persistent", "block")
@@ -31,11 +32,7 @@ _GROUPS = {
     "an operator or a cache statement": "MATCHED",
     "a number": "FLOAT",
 }
-_MARKS = {
-    "COLON": ":", "SEMICOLON": ";", "COMMA": ",", "EQUAL": "=", "LPAR": "(", "RPAR": ")",
-    "LSQB": "[", "RSQB": "]", "LBRACE": "{", "RBRACE": "}", "QMARK": "?", "IN": "in",
-    "AFTER": "after", "BEFORE": "before", "__ANON_0": ">>", "__ANON_1": "..", "BANG": "!",
-}  # fmt: skip
+_UNTOLD = {"PLUS", "MINUS", "STAR", "SLASH", "PERCENT"}  # what may follow any number
 
 
 @dataclass(frozen=True)
@@ -298,7 +295,8 @@ def _phrases(wanted: frozenset[str]) -> list[str]:
         if first in left:
             phrases.append(phrase)
             left -= {first, *others}
-    return phrases + [f"'{mark}'" for terminal, mark in _MARKS.items() if terminal in left]
+    marks = [t.pattern.value.removesuffix(r"\b") for t in parser().terminals if t.name in left - _UNTOLD]
+    return phrases + [f"'{mark}'" for mark in marks]
 
 
 def _without_statement(stop: ParseFailure, at: int) -> Repair | None:
