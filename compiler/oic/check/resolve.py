@@ -21,7 +21,7 @@ from oic.check.resolved import BlockInstance, Resolved, Uses
 from oic.check.symbols import LOCAL, CacheAccess, Count, LoopIndex, Size, SymbolTable, Variable
 from oic.diagnostics import MOST_RENDERED, Note, Span, did_you_mean
 from oic.operators import catalog
-from oic.operators.base import Operator, from_source
+from oic.operators.base import from_source
 from oic.syntax import tree as s
 
 _WORDS = (*dtypes.ALL, "true", "false")  # beside names, that a setting may be

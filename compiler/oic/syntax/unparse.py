@@ -22,20 +22,13 @@ def unparse(graph: s.Graph) -> str:
         lines.append("  }")
     for kind, group in groupby(graph.declarations, lambda d: d.kind):
         lines.append(f"  {kind} {{")
-        lines += [f"    {_declaration(d)};" for d in group]
+        lines += [f"    {written(d)};" for d in group]
         lines.append("  }")
     for block in graph.blocks:
         lines.append(f"  block {block.name}{_attributes(block)} {{")
         lines += _body(block.body, 2)
         lines.append("  }")
     return "\n".join([f"graph {graph.name} {{", *lines, "}", ""] if NAME.fullmatch(graph.name) else [*lines, ""])
-
-
-def _declaration(d: s.Declaration) -> str:
-    """`W(l): f32[D, D] @pattern("W.{l}")`."""
-    indices = "" if d.indices is None else f"({_list(d.indices)})"
-    shape = f"[{_list(d.dims)}]" if d.dims else ""
-    return f"{d.name}{indices}: {d.dtype}{shape}{_attributes(d)}"
 
 
 def _attributes(of: s.Declaration | s.Block) -> str:
@@ -47,8 +40,11 @@ def _list(parts: Iterable[Any]) -> str:
 
 
 def written(part: Any, level: int = 0) -> str:
-    """The text of a part of a declaration or statement; an expression has the parentheses that it needs."""
+    """The text of a declaration, of a statement but a loop, or of a part, with the parentheses that it needs."""
     match part:
+        case s.Declaration(_, name, indices, dtype, dims):
+            table, shape = "" if indices is None else f"({_list(indices)})", f"[{_list(dims)}]" if dims else ""
+            return f"{name}{table}: {dtype}{shape}{_attributes(part)}"
         case s.Attribute(name, args, parens):
             return f"@{name}({_list(args)})" if parens or args else f"@{name}"
         case s.Argument(None, value):
@@ -77,6 +73,26 @@ def written(part: Any, level: int = 0) -> str:
             mine = PRECEDENCE.get(op, 0)
             text = f"{written(left, mine)} {op} {written(right, mine + 1)}"
             return f"({text})" if mine < level else text
+        case s.Assign(declaration):
+            return f"assign {written(declaration)}"
+        case s.OpCall(name, operands, keywords, results):
+            return f"op {name}({_list([*operands, *keywords])}) >> {_list(results)}"
+        case s.Transfer(source, target) | s.CacheRead(source, target) | s.CacheWrite(source, target):
+            return f"{part.word} {written(source)} >> {written(target)}"
+        case s.Branch(condition, targets):
+            return " ".join(["branch", *(n.name for n in (condition, *targets) if n)])
+        case s.Return() | s.Barrier():
+            return part.word
+        case s.Dep(after, before):
+            return f"dep after({after.name}) before({before.name})"
+        case s.HandOver(names):
+            return f"{part.word} {_list(names)}"
+        case s.CacheStep(_, amount, target):
+            # In parentheses, so that `-n` or `a - b` cannot run into the target.
+            by = f" ({written(amount)})" if amount is not None else ""
+            return f"{part.word}{by} {written(target)}"
+        case s.CacheReset(target):
+            return f"{part.word} {written(target)}"
     raise AssertionError(part)
 
 
@@ -90,30 +106,5 @@ def _body(body: Iterable[s.SourceStatement], depth: int) -> list[str]:
             lines += _body(statement.body, depth + 1)
             lines.append(f"{indent}}}")
         else:
-            lines.append(f"{indent}{_statement(statement)};")
+            lines.append(f"{indent}{written(statement)};")
     return lines
-
-
-def _statement(statement: s.SourceStatement) -> str:
-    match statement:
-        case s.Assign(declaration=d):
-            return f"assign {_declaration(d)}"
-        case s.OpCall(name=name, operands=operands, keywords=keywords, results=results):
-            return f"op {name}({_list([*operands, *keywords])}) >> {_list(results)}"
-        case s.Transfer(source, target) | s.CacheRead(source, target) | s.CacheWrite(source, target):
-            return f"{statement.word} {written(source)} >> {written(target)}"
-        case s.Branch(condition=condition, targets=targets):
-            return " ".join(["branch", *(n.name for n in (condition, *targets) if n)])
-        case s.Return() | s.Barrier():
-            return statement.word
-        case s.Dep(after=after, before=before):
-            return f"dep after({after.name}) before({before.name})"
-        case s.HandOver(names):
-            return f"{statement.word} {_list(names)}"
-        case s.CacheStep(amount=amount, target=target):
-            # In parentheses, so that `-n` or `a - b` cannot run into the target.
-            by = f" ({written(amount)})" if amount is not None else ""
-            return f"{statement.word}{by} {written(target)}"
-        case s.CacheReset(target):
-            return f"{statement.word} {written(target)}"
-    raise AssertionError(statement)
