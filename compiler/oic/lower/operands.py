@@ -22,7 +22,7 @@ from oic.diagnostics import Span, count_of, did_you_mean
 from oic.dtypes import DType
 from oic.ir import dims
 from oic.ir.core import REQUIRED, Value
-from oic.ir.dims import INDEX_BOUND, Dim
+from oic.ir.dims import INDEX_BOUND, Dim, Extent
 from oic.ir.index import CheckRange, IndexEnd, IndexLoad
 from oic.ir.state import Constant, ConstantSelect, IndexTensor, Splat
 from oic.ir.types import TensorType
@@ -134,30 +134,27 @@ def _place_in_loops(f: Builder, variable: Variable, indices: list[Dim]) -> Dim |
 
     None where it is none, or one of the members is missing.
     """
-    known = [set(dims.extents([index])) <= f.turns.keys() for index in indices]
-    loops = sorted(dims.extents(index for index, of_loops in zip(indices, known) if of_loops))
-    ends = [f.turns[loop] for loop in loops]
-    turns = [range(first, last + 1) for first, last in ends]
-    turns += [range(count) for count, of_loops in zip(variable.counts, known) if not of_loops]
-    if not 0 < math.prod(map(len, turns)) <= MOST_TURNS:
+    turns, late, counted = dict(f.turns), dict[Extent, Dim](), list[Dim]()
+    for index, count in zip(indices, variable.counts, strict=True):
+        if not dims.extents([index]) <= turns.keys():  # as if a loop counted it
+            own = Extent(f"?{len(late)}", count - 1)
+            turns[own], late[own], index = (0, count - 1), index, dims.of(own)
+        counted.append(index)
+    loops = sorted(dims.extents(counted))
+    runs = [range(first, last + 1) for first, last in map(turns.__getitem__, loops)]
+    if not 0 < math.prod(map(len, runs)) <= MOST_TURNS:
         return None
-    found: dict[tuple[int, ...], int] = {}
-    for turn in product(*turns):
-        values, others = {loop.name: i for loop, i in zip(loops, turn)}, iter(turn[len(loops) :])
-        pairs = zip(indices, known)
-        member = tuple(dims.evaluate(index, values) if of_loops else next(others) for index, of_loops in pairs)
-        if member not in variable.places:
+    values = ({loop.name: i for loop, i in zip(loops, turn)} for turn in product(*runs))
+    members = [tuple(dims.evaluate(index, value) for index in counted) for value in values]
+    if not variable.places.keys() >= set(members):
+        return None
+    places = np.array([variable.places[member][0] for member in members]).reshape([len(run) for run in runs])
+    place: Dim = int(places.flat[0])
+    for axis, (loop, run) in enumerate(zip(loops, runs)):
+        steps = np.unique(np.diff(places, axis=axis))
+        if steps.size > 1:
             return None
-        found[turn] = variable.places[member][0]
-    least = tuple(part[0] for part in turns)
-    nexts = [(*least[:n], first + 1, *least[n + 1 :]) for n, first in enumerate(least)]
-    steps = [found.get(turn, found[least]) - found[least] for turn in nexts]
-    if any(at != found[least] + sum(s * (i - j) for s, i, j in zip(steps, turn, least)) for turn, at in found.items()):
-        return None
-    place: Dim = found[least]
-    counted = [*map(dims.of, loops), *(index for index, of_loops in zip(indices, known) if not of_loops)]
-    for step, index, first in zip(steps, counted, least):
-        place = place + step * (index - first)
+        place = place + int(steps.sum()) * (late.get(loop, dims.of(loop)) - run[0])
     return place
 
 
