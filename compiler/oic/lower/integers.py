@@ -5,7 +5,7 @@ Integer expressions are kept over extents and over *atoms*, index values of the 
 """
 
 from collections import ChainMap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import Any, TypeVar
@@ -14,6 +14,7 @@ from oic.check.binding import Binding
 from oic.check.report import refused
 from oic.check.sizes import HIGH, within
 from oic.diagnostics import Span
+from oic.dtypes import DType
 from oic.ir import dims, index
 from oic.ir.core import Block, Op, Value
 from oic.ir.dims import INDEX_BOUND, Atom, Dim, Expr, Extent
@@ -167,10 +168,13 @@ class IndexBuilder:
         return self.once(("length", dim, most), bound)
 
     def shown(self, type_: Type) -> str:
-        """A type in a message: sizes without a name in the source are `?`."""
-        if not isinstance(type_, TensorType) or not type_.shape:
-            return str(type_)
-        return f"{type_.dtype}[{', '.join(map(self.shown_size, type_.shape))}]"
+        """A type in a message."""
+        return self.typed(type_.dtype, type_.shape) if isinstance(type_, TensorType) else str(type_)
+
+    def typed(self, dtype: DType, sizes: Iterable[Dim | None]) -> str:
+        """A type in a message, by its sizes; one without a name in the source is `?`."""
+        inner = ", ".join("?" if size is None else self.shown_size(size) for size in sizes)
+        return f"{dtype}[{inner}]" if inner else str(dtype)
 
     def shown_size(self, size: Dim) -> str:
         """A size in a message; `?` where it has no name in the source."""

@@ -226,15 +226,15 @@ def _conversion(value: Value, to: DType) -> str:
 def _other_shape(f: Builder, access: s.Access, variable: Variable, value: Value, span: Span, *, free: bool) -> Value:
     """The value for a destination of another shape: refused, checked at run time, or taken."""
     declared, shape = f.dims(variable), value.shape
-    same_rank = len(declared) == len(shape)
+    same_rank, typed = len(declared) == len(shape), f.typed(variable.dtype, declared)
     if free:
         if not same_rank or any(isinstance(d, int) and d != n for d, n in zip(declared, shape)):
-            what = f"'{variable.name}', declared {_typed(f, variable)}, takes the shape {f.shown(value.type)}"
+            what = f"'{variable.name}', declared {typed}, takes the shape {f.shown(value.type)}"
             notes, hint = (Note(variable.declaration.type_span, "declared here"),), "declare the sizes that vary as '?'"
             f.refuse(Diagnostic("takes-shape", what, access.span, "", notes, hint, "warning"))
         return value
     if not same_rank or any(d is not None and dims.differ(d, n) for d, n in zip(declared, shape, strict=True)):
-        what = f"'{variable.name}' is {_typed(f, variable)}, the value is {f.shown(value.type)}"
+        what = f"'{variable.name}' is {typed}, the value is {f.shown(value.type)}"
         raise refused("result-shape", what, access.span, variable)
     wanted = tuple(n if d is None else d for d, n in zip(declared, shape, strict=True))
     return f.shaped(value, wanted, span)
@@ -245,8 +245,3 @@ def _limits(f: Builder, size: Dim) -> str:
     low, high = dims.bounds(size)
     name = f.shown_size(size)
     return name if low == high else f"{name} ({f'{low} to' if low > 0 else 'at most'} {high})"
-
-
-def _typed(f: Builder, variable: Variable) -> str:
-    inner = ", ".join("?" if d is None else str(d) for d in f.dims(variable))
-    return f"{variable.dtype}[{inner}]" if inner else str(variable.dtype)
