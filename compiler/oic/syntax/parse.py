@@ -45,6 +45,7 @@ def parse_all(text: str, name: str = "graph.oi") -> Parsed:
         return Parsed(None, [error])
     clean, errors = without_comments(source)
     repairs: list[recover.Repair] = []
+    graph = None
     for error in errors:
         assert error.span is not None
         repair = recover.without_statement(source, clean, error.span.start)
@@ -56,14 +57,17 @@ def parse_all(text: str, name: str = "graph.oi") -> Parsed:
         outcome = _read(source, clean)
         if not isinstance(outcome, recover.ParseFailure):
             graph, refused = outcome
-            return _parsed(graph, errors + refused, repairs)
+            errors += refused
+            break
         error, repair = recover.explain(outcome)
         errors.append(error)
         if repair is None or repair.text == clean:
             break
         clean = repair.text
         repairs.append(repair)
-    return _parsed(None, errors, repairs)
+    removed = frozenset[str]().union(*(repair.removed for repair in repairs))
+    whole = not any(repair.undeclares for repair in repairs)
+    return Parsed(graph, sorted(errors, key=lambda error: error.span.start if error.span else 0), removed, whole)
 
 
 def _rounds(text: str) -> int:
@@ -84,13 +88,6 @@ def _too_long(source: Source) -> Diagnostic | None:
             message = f"the source has more than {MOST_WORDS} words and marks"
             return Diagnostic("source-size", message, Span(source, extra, extra + 1))
     return None
-
-
-def _parsed(graph: syntax.Graph | None, errors: list[Diagnostic], repairs: list[recover.Repair]) -> Parsed:
-    """The outcome, its errors in source order."""
-    removed = frozenset[str]().union(*(repair.removed for repair in repairs))
-    whole = not any(repair.undeclares for repair in repairs)
-    return Parsed(graph, sorted(errors, key=lambda error: error.span.start if error.span else 0), removed, whole)
 
 
 def _read(source: Source, text: str) -> tuple[syntax.Graph, list[Diagnostic]] | recover.ParseFailure:
