@@ -1,11 +1,10 @@
 """Blocks: entries, branches, what is reached, dead statements, `dep` (SPEC section 7)."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
 from oic.check.report import DiagnosticCollector
-from oic.check.symbols import SymbolTable, circles, in_order
+from oic.check.symbols import SymbolTable, circles
 from oic.diagnostics import MOST_NOTES, Note, Span, did_you_mean, nearest
 from oic.ir.grouping import reach
 from oic.syntax import tree as s
@@ -26,10 +25,6 @@ class Flow:
     consumers: dict[str, set[str]]
     unreached: tuple[s.Block, ...]
     branches: dict[str, dict[str, Span]]
-
-    def inner_first(self) -> Iterator[str]:
-        """Blocks behind those that they branch to; without those that come to a circle."""
-        return in_order(self.branches)
 
 
 def is_entry(block: s.Block) -> bool:

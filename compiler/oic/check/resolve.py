@@ -18,7 +18,7 @@ from oic.check.flow import Flow, check_branch, check_dead, is_entry
 from oic.check.operator_names import unknown_operator
 from oic.check.report import DiagnosticCollector
 from oic.check.resolved import BlockInstance, Resolved, Uses
-from oic.check.symbols import LOCAL, CacheAccess, Count, LoopIndex, Size, SymbolTable, Variable
+from oic.check.symbols import CacheAccess, Count, LoopIndex, Size, SymbolTable, Variable, in_order
 from oic.diagnostics import MOST_RENDERED, Note, Span, did_you_mean
 from oic.operators import catalog
 from oic.operators.base import from_source
@@ -104,7 +104,7 @@ class Resolver:
         """
         found: dict[str, frozenset[str]] = {}
         depths: dict[str, int] = {}
-        for name in self.flow.inner_first():
+        for name in in_order(self.flow.branches):
             targets, passed = self.flow.branches[name], self.symbols.passed
             depths[name] = 1 + max((depths[target] for target in targets), default=0)
             if depths[name] <= resolved.DEEPEST_RUN:
@@ -269,7 +269,7 @@ class Resolver:
         self._positions(access, found, scope)
 
     def _target(self, access: s.Access, scope: Scope, *, part: bool = False) -> None:
-        found = self._written(access, scope, LOCAL)
+        found = self._written(access, scope)
         if found is not None:
             kinds.check_target(access, found, part, self.report)
 
@@ -281,7 +281,7 @@ class Resolver:
             found = self._read(access, scope)
             self._positions(access, found, scope)
         else:
-            found = self._written(access, scope, ("persistent",))
+            found = self._written(access, scope)
         if found is None or not kinds.check_cache(word, access, found, self.report):
             return
         if word != "cache.reset" and not self.instance.lenient:
@@ -345,13 +345,12 @@ class Resolver:
         found = self._variable(node, scope)
         return self._noted(node, found) if found is not None else None
 
-    def _written(self, access: s.Access, scope: Scope, among: tuple[str, ...]) -> Variable | None:
-        """The variable that is written, if it is of these kinds, and the names in its brackets; as `_read`."""
+    def _written(self, access: s.Access, scope: Scope) -> Variable | None:
+        """The variable that is written, and the names in its brackets; as `_read`."""
         found = self._variable(access, scope)
         if found is not None:
             self.instance.meanings[id(access)] = found
-            if found.kind in among:
-                self.uses.writes.append((found, access))
+            self.uses.writes.append((found, access))
         self._positions(access, found, scope)
         return found
 
