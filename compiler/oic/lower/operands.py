@@ -18,7 +18,7 @@ from oic.check.model_data import data_of
 from oic.check.operator_names import setting_hint
 from oic.check.report import Refused, refused
 from oic.check.symbols import Variable
-from oic.diagnostics import Span, count_of, did_you_mean
+from oic.diagnostics import Span, count_of
 from oic.dtypes import DType
 from oic.ir import dims
 from oic.ir.core import REQUIRED, Value
@@ -335,8 +335,8 @@ class _Setting:
             if inner is None:
                 raise self._wrong(value, choices)
             return [self.read(item, inner) for item in value.items]
-        if isinstance(value, s.Name) and "DType" in choices:
-            return self._dtype(value)
+        if isinstance(value, s.Name) and "DType" in choices and value.name in dtypes.ALL:
+            return dtypes.ALL[value.name]
         if isinstance(value, s.Name) and value.name in dtypes.ALL and self.f.instance.variable(value) is None:
             raise self._wrong(value, choices)
         match value:
@@ -349,12 +349,6 @@ class _Setting:
             case s.Int() | s.Name() | s.Unary() | s.Binary() if {"int", "Dim"} & set(choices):
                 return self._integer(value, choices)
         raise self._wrong(value, choices)
-
-    def _dtype(self, name: s.Name) -> DType:
-        if name.name in dtypes.ALL:
-            return dtypes.ALL[name.name]
-        what, hint = f"unknown element type '{name.name}'", did_you_mean(name.name, dtypes.ALL)
-        raise refused("unknown-dtype", what, name.span, hint=hint)
 
     def _scalar(self, name: s.Name, choices: list[str]) -> Any:
         """The value of a float or bool scalar, or of one of u64, which no index holds; else None."""
