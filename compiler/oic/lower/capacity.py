@@ -108,9 +108,9 @@ class _Static:
                 return (-inner[1], -inner[0]) if inner else None
             case s.Binary(op, left, right):
                 a, b = self.range(left), self.range(right)
-                if not a or not b:
+                if not a or not b or (op in "/%" and b[0] < 1):
                     return None
-                return self._quotients(expr, a, b) if op in "/%" else intervals.ARITHMETIC[op](a, b)
+                return intervals.ARITHMETIC[op](a, b)  # where a division has to be exact, lowering refuses a remainder
 
     def _named(self, name: s.Name) -> Range | None:
         value = None
@@ -124,14 +124,6 @@ class _Static:
             case Size(size):
                 value = self.binding.sizes.get(size)
         return None if value is None else (value, value)
-
-    def _quotients(self, expr: s.Binary, a: Range, b: Range) -> Range | None:
-        """The range of `/` and `%`: of loop indices `/` floors; of values known at build it is exact."""
-        if b[0] < 1:
-            return None
-        late = (isinstance(self.meanings.get(id(name)), LoopIndex) for name in s.names_in(expr))
-        floors = expr.op == "%" or any(late) or a[0] % b[0] == 0
-        return intervals.ARITHMETIC[expr.op](a, b) if floors else None
 
 
 def constant_integer(binding: Binding, variable: Variable) -> int | None:
