@@ -254,8 +254,8 @@ def positional(cls: type[Op]) -> list[str]:
 class Elementwise(Operator):
     """Base of elementwise operators: operands of one dtype, broadcast, but for those that have their `own`.
 
-    Its `examples` are shapes that are broadcast, and nine elements of every type that is allowed, all with the
-    `setting` that has no default, and `more` of its own.
+    Those may be written over.  Its `examples` are shapes that are broadcast, and nine elements of every type that is
+    allowed, all with the `setting` that has no default, and `more` of its own.
     """
 
     elementwise = True
@@ -267,6 +267,8 @@ class Elementwise(Operator):
     def __init_subclass__(cls, **traits: Any) -> None:
         super().__init_subclass__(**traits)
         assert "examples" not in vars(cls), "the examples of an elementwise operator follow; others are `more`"
+        if "inplace" not in vars(cls):
+            cls.inplace = tuple(name for name in positional(cls) if name not in cls.own)
         usual = f32 if f32 in cls.allowed else i32
         typed = [(usual, shapes) for shapes in BROADCAST] + [(d, NINE) for d in ALL.values() if d in cls.allowed]
         end = (cls.setting,) if cls.setting else ()
@@ -287,7 +289,6 @@ class UnaryOperator(Elementwise):
     """Base of elementwise operators of one operand: result has its type."""
 
     x: Value
-    inplace: ClassVar[tuple[str, ...]] = ("x",)
     allowed = FLT
 
 
@@ -296,7 +297,6 @@ class BinaryOperator(Elementwise):
 
     a: Value
     b: Value
-    inplace: ClassVar[tuple[str, ...]] = ("a", "b")
 
 
 class Comparison(BinaryOperator):

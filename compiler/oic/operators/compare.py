@@ -107,7 +107,6 @@ class Filter(Elementwise, name="filter"):
     b: Value
     condition: Value
 
-    inplace = ("a", "b")
     own: ClassVar[dict[str, DType]] = {"condition": bool_}
     allowed = NUM | {bool_}
     more = (("f32[2, 3]", "f32[3]", "f32[2, 1]"), *((f"{d}[9]",) * 3 for d in ALL if ALL[d] in NUM))
@@ -140,7 +139,6 @@ class Where(Elementwise, name="where"):
     a: Value
     b: Value
 
-    inplace = ("a", "b")
     own: ClassVar[dict[str, DType]] = {"condition": bool_}
     allowed = NUM | {bool_, bitset}
     c = Scalar(by=1)

@@ -179,7 +179,6 @@ class Fma(Elementwise, name="fma"):
     addend: Value
 
     allowed = FLT
-    inplace = ("a", "b", "addend")
 
     def reference(self, a: Array, b: Array, addend: Array) -> Array:
         return np.add(np.multiply(a, b), addend)
