@@ -132,6 +132,7 @@ class Operator(Op):
     own      operands whose dtype does not go with that of the others: what a literal there is
     scalars  optional operands that may be an integer expression as well
     gives    the result's dtype, of elementwise operators; None: that of the first operand
+    words    what settings that are words may be
     numbers  settings that are numbers of the first operand's kind; of elementwise operators
     tensors  settings that may also be an integer variable of several elements
     unread   operands that give their shape alone: their elements are not read
@@ -150,6 +151,7 @@ class Operator(Op):
     own: ClassVar[dict[str, DType]] = {}
     scalars: ClassVar[tuple[str, ...]] = ()
     gives: ClassVar[DType | None] = None
+    words: ClassVar[dict[str, tuple[str, ...]]] = {}
     numbers: ClassVar[tuple[str, ...]] = ()
     tensors: ClassVar[tuple[str, ...]] = ()
     unread: ClassVar[tuple[str, ...]] = ()
@@ -158,7 +160,7 @@ class Operator(Op):
     of: ClassVar[Any] = None
 
     def result_types(self) -> list[Type]:
-        require_kinds(self)
+        require_kinds(self, self.words)
         first = next((k for k in positional(type(self)) if k not in self.own), None)
         if first is not None:
             self.require(first, self.allowed)

@@ -50,6 +50,7 @@ class Cast(UnaryOperator, name="cast"):
 
     allowed = KINDS
     inplace = ()
+    words = {"rounding_mode": tuple(ROUNDING)}
     setting = "to=f32"
     more = (
         *(("f32[9]", f"to={d}") for d in ALL if ALL[d] in KINDS),
@@ -70,8 +71,6 @@ class Cast(UnaryOperator, name="cast"):
         super().infer()
         if self.to not in KINDS:
             raise OpError("op-dtype", f"cast does not make {self.to}", "to")
-        if self.rounding_mode not in ROUNDING:
-            raise settings.refuse(self, "rounding_mode", "one of " + ", ".join(ROUNDING))
         self._require_saturate()
         return [TensorType(self.to, self.x.shape)]
 

@@ -13,11 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from oic.dtypes import FLOATS, FLT, Array, DType
-from oic.ir.types import Type
 from oic.operators.base import BinaryOperator, Scalar, UnaryOperator
 from oic.operators.bounds import epsilon, last_place, real, rounded
 from oic.operators.cast import half_away
-from oic.operators.settings import refuse
 
 MATH, ROUNDING = "math/scalar_math.h", "math/rounding.h"  # what defines the functions
 SIZES = (("f32[1]",), ("f32[67]",))
@@ -206,12 +204,8 @@ class Gelu(Function, name="gelu"):
 
     approx: str = "erf"
 
+    words = {"approx": ("erf", "none", "tanh")}
     more = (*SIZES, *((f"{d}[9]", 'approx="tanh"') for d in FLOATS), ("f32[9]", 'approx="none"'))
-
-    def infer(self) -> list[Type]:
-        if self.approx not in ("erf", "none", "tanh"):
-            raise refuse(self, "approx", '"erf", "none" or "tanh"')
-        return super().infer()
 
     @property
     def c(self) -> Scalar:  # type: ignore[override]

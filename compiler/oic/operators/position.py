@@ -69,6 +69,7 @@ class Rope(Operator, name="rope"):
     dims: int | None = None
 
     allowed = FLT
+    words = {"style": ("half", "interleaved")}
     tensors = ("pos",)
     examples = (
         ("f32[3, 2, 8]", "pos=5"), ("f32[2, 3, 1, 6]", 'pos=0, style="interleaved"'),
@@ -78,8 +79,6 @@ class Rope(Operator, name="rope"):
 
     def infer(self) -> list[Type]:
         self.require_rank("x", 3)
-        if self.style not in ("half", "interleaved"):
-            raise OpError("op-setting", 'style is "half" or "interleaved"', "style")
         turned, width = self._turned(), self.x.shape[-1]
         if turned < 0 or turned % 2 or (isinstance(width, int) and turned > width):
             raise OpError("op-setting", f"dims {turned} is not an even part of {width}", "dims")

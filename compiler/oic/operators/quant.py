@@ -148,6 +148,7 @@ class Requantize(Operator, name="requantize"):
 
     allowed = frozenset({i32})
     own: ClassVar[dict[str, DType]] = {"shift": i8}
+    words = {"rounding": ("tflite", "nearest")}
     examples = (
         ("i32[2, 3]", "i32", "i8", "to=i8"),
         ("i32[2, 3]", "i32[3]", "i8[3]", 'to=u8, zero_point=128, rounding="nearest"'),
@@ -157,8 +158,6 @@ class Requantize(Operator, name="requantize"):
         self.require("multiplier", (i32,))
         self.require("shift", (i8,))
         require_to(self, SMALL)
-        if self.rounding not in ("tflite", "nearest"):
-            raise OpError("op-setting", 'rounding is "tflite" or "nearest"', "rounding")
         if self.multiplier.shape != self.shift.shape:
             raise OpError("shape-mismatch", f"{self.multiplier.type} and {self.shift.type} differ in shape", "shift")
         if (axis := self.axis) is not None:

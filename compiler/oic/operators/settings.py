@@ -7,10 +7,12 @@ as an integer.
 """
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from oic.diagnostics import listed
 from oic.dtypes import Array, DType, f32, f64, i64, stays_finite, wrap
 from oic.ir.core import Op, OpError, Value, is_index
 from oic.ir.index import CheckRange
@@ -58,13 +60,16 @@ def given(setting: Any, dtype: DType, real: Number, whole: Number) -> Any:
     return setting if setting is not None else real if dtype.is_float else whole
 
 
-def require_kinds(op: Op) -> None:
-    """Refuse what is given for a flag or an element type and is none."""
+def require_kinds(op: Op, words: Mapping[str, Sequence[str]]) -> None:
+    """Refuse what is given for a flag or an element type and is none, and other words than these, by setting."""
     for where, field in op.fields.items():
         kind, *more = field.annotation.split(" | ")
         setting = getattr(op, where)
         if kind in KINDS and type(setting).__name__ != kind and not (more and setting is None):
             raise refuse(op, where, KINDS[kind])
+    for where, known in words.items():
+        if getattr(op, where) not in known:
+            raise refuse(op, where, listed([f'"{word}"' for word in known], "or"))
 
 
 def range_checks(op: Op, dtype: DType, *names: str) -> list[Op]:
