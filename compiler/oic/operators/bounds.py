@@ -42,11 +42,13 @@ def lost(product: Any, factor: Any, dtype: DType) -> F64:
 
 
 def rounded(y: Any, error: Any, dtype: DType, reach: Any = 0.0) -> F64:
-    """An error of the computed value, and what rounding to a narrow result adds.
+    """An error of the computed value, and what rounding to a narrow result adds; nothing of what is no float.
 
     reach   how large what is computed on the way may become; where that leaves the range of the type computed in,
             so that the result may be infinite or NaN, the bound is infinite
     """
+    if not dtype.is_float:
+        return np.zeros(np.shape(y))
     total = np.asarray(error, np.float64)
     bound = total + (last_place(np.abs(real(y)) + total, dtype) if dtype.narrow else dtype.smallest)
     return np.where(reach + total <= dtype.computed.largest, bound, np.inf)

@@ -215,8 +215,6 @@ class Convolution(Sums):
         return np.concatenate(parts, 1)
 
     def tolerance(self, y: Array, *inputs: Any) -> Array:
-        if not self.x.dtype.is_float:
-            return np.zeros(np.shape(y))
         x, w, b = (*inputs, None)[:3]
         w = self._filters(w)
         count = int(np.prod(np.shape(w)[1:])) + 1

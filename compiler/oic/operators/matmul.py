@@ -52,8 +52,6 @@ def product(a: Array, b: Array, dtype: DType) -> Array:
 
 def product_bound(y: Array, a: Any, b: Any, dtype: DType, reach: Any = 0.0) -> Array:
     """2·K·ε·Σ|a||b| and the rounding of a narrow result; 0 for integers.  `reach` as `rounded` has it."""
-    if not dtype.is_float:
-        return np.zeros(np.shape(y))
     k = max(1, np.shape(a)[-1])
     sums = np.matmul(np.abs(real(a)), np.abs(real(b)))
     return rounded(y, 2 * k * epsilon(dtype) * sums + k * dtype.computed.smallest, dtype, np.maximum(sums, reach))

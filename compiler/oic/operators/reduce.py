@@ -128,9 +128,7 @@ class SumAxis(Accumulation, name="sum_axis"):
     def reference(self, x: Array) -> Array:
         return total(self, x)
 
-    def tolerance(self, y: Array, *inputs: Array) -> Array | float:
-        if not self.x.dtype.is_float:
-            return 0.0
+    def tolerance(self, y: Array, *inputs: Array) -> Array:
         error, sums = sum_error(self, inputs[0])
         return rounded(y, error, self.x.dtype, sums)
 
@@ -160,9 +158,7 @@ class MeanAxis(Accumulation, name="mean_axis"):
         divisor = np.asarray(max(n, 1), sums.dtype)
         return np.asarray(np.floor_divide(sums - np.fmod(sums, divisor), divisor))
 
-    def tolerance(self, y: Array, *inputs: Array) -> Array | float:
-        if not self.x.dtype.is_float:
-            return 0.0
+    def tolerance(self, y: Array, *inputs: Array) -> Array:
         error, sums = sum_error(self, inputs[0])
         error = error / max(count(inputs[0], self.reduced), 1)
         return rounded(y, error + last_place(y, self.x.dtype.computed), self.x.dtype, sums)
