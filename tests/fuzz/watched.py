@@ -72,7 +72,6 @@ class _Watch:
             yield
         finally:
             self._check()
-            self.places.check()
 
     def _next(self, op: Op) -> None:
         """Called before every op."""

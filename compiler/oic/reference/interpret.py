@@ -78,10 +78,7 @@ class Machine:
         self.effects, self.refused_by = False, None
         try:
             with np.errstate(all="ignore"):
-                outputs = self._call(function, inputs, fetch)
-            if self.places is not None:
-                self.places.check()
-            return outputs
+                return self._call(function, inputs, fetch)
         except BaseException as error:
             self.broken = self.effects or self._is_late()
             if not self.broken:

@@ -2,8 +2,7 @@
 
 Reading a value decodes the bytes at its place, writing one encodes them, and views are views.
 So a wrong alias, an overlap or a write out of turn gives a wrong answer here without any C.
-Arena and outputs are noise before every step, and every space lies between red zones: bytes that
-no op may change, compared after every step.
+Arena and outputs are noise before every step.  NumPy refuses elements that would lie outside a space.
 """
 
 from collections.abc import Mapping
@@ -27,28 +26,6 @@ from oic.reference.state_storage import Memory, Packed, zeros
 
 NOISE = np.random.default_rng(20240229).integers(0, 256, 1 << 16, np.uint8)
 NOISY = 1 << 24  # bytes of the arena, or of an output, that are noise before a step
-ZONE = 64  # bytes of a red zone on either side of a space; keeps the space aligned as it was
-
-
-class Guarded:
-    """Bytes that are 0, between two red zones, which hold the same noise until an op writes out of bounds.
-
-    memory   the bytes between them
-    before   the red zone in front of them
-    after    the one behind them
-    """
-
-    def __init__(self, nbytes: int) -> None:
-        self.before, self.memory, self.after = np.split(zeros(nbytes + 2 * ZONE), [ZONE, ZONE + nbytes])
-        self.before[:] = self.after[:] = NOISE[:ZONE]
-
-    def check(self, what: str) -> None:
-        """Raise AssertionError if a red zone was written."""
-        for zone, side in ((self.before, "before"), (self.after, "after")):
-            wrong = np.flatnonzero(zone != NOISE[:ZONE])
-            if len(wrong):
-                at = ZONE - wrong[-1] if side == "before" else wrong[0] + 1
-                raise AssertionError(f"byte {at} {side} {what} was written")
 
 
 class Spaces:
@@ -56,40 +33,23 @@ class Spaces:
 
     def __init__(self, module: Module) -> None:
         self.plan = module.memory
-        self.zones: dict[str, Guarded] = {}
-        self.state = self._guarded("the state", self.plan.state_bytes)
-        self.weights = self._guarded("the weights", self.plan.weights_bytes)
+        self.state = zeros(self.plan.state_bytes)
+        self.weights = zeros(self.plan.weights_bytes)
         _fill_weights(module, self.weights)
         self.weights.flags.writeable = False
-        self.arena = self._guarded("the arena", max(self.plan.arena_bytes.values(), default=0))
+        self.arena = zeros(max(self.plan.arena_bytes.values(), default=0))
         self.decoded: dict[Value, Array] = {}  # encoded constants
         self.families = {op.result: op.family_rank for op in module.constants()}
-
-    def _guarded(self, what: str, nbytes: int) -> Array:
-        """New memory between red zones that `check` looks at."""
-        self.zones[what] = Guarded(nbytes)
-        return self.zones[what].memory
-
-    def check(self) -> None:
-        """Raise AssertionError if a byte beside a space was written."""
-        for what, guarded in self.zones.items():
-            guarded.check(what)
 
     def begin(self, symbol: str, inputs: Mapping[str, tuple[Array, DType]], sizes: Mapping[str, int]) -> None:
         """Start a step of a function: noise in the arena, the inputs' bytes, outputs of noise."""
         self.symbol, self.sizes = symbol, sizes
         self.views: dict[Value, Memory] = {}
         self.entries: dict[str, Array] = {}  # memory of boxes that values are computed in, by buffer
-        self.inputs: dict[str, Array] = {}
-        for name, (array, dtype) in inputs.items():
-            data = pack(array, dtype)
-            self.inputs[name] = self._guarded(f"input '{name}'", len(data))
-            self.inputs[name][:] = data
-            self.inputs[name].flags.writeable = False
-        self.outputs = {
-            b.name: self._guarded(f"output '{b.name}' of '{symbol}'", b.nbytes)
-            for b in self.plan.space("output") if b.function == symbol
-        }  # fmt: skip
+        self.inputs = {name: np.array(pack(array, dtype)) for name, (array, dtype) in inputs.items()}
+        for given in self.inputs.values():
+            given.flags.writeable = False
+        self.outputs = {b.name: zeros(b.nbytes) for b in self.plan.space("output") if b.function == symbol}
         for memory in (self.arena, *self.outputs.values()):  # what reads it before writing it is found out
             memory[:NOISY] = np.resize(NOISE, min(NOISY, len(memory)))
 
