@@ -25,7 +25,7 @@ from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir.core import Place, Value
 from oic.ir.types import INDEX, TensorType
-from oic.kernels.kernel import Converted, Deref, Ints, Out, Scratch, Stride
+from oic.kernels.kernel import Converted, Ints, Out, Scratch, Stride
 from oic.operators.base import Call, Operator
 from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from runtime.wrap import called
@@ -148,7 +148,7 @@ def argument(case: Case, part: Any) -> str:
             return f"out[{index}]"
         case Stride(value, axis):
             return str(stride(case, value, axis))
-        case Deref(value):
+        case Converted(Value() as value) if id(value) in where:
             return f"oic_load_{value.dtype}(in[{where[id(value)]}], 0)"
         case Converted(value, c):
             return number(case.numbers.get(value, value) if isinstance(value, Value) else value, c)

@@ -12,7 +12,7 @@ from oic.ir import dims
 from oic.ir.core import Op, Value
 from oic.ir.strides import is_dense
 from oic.kernels import kernel as parts
-from oic.kernels.kernel import Deref, Ints, Out, Scratch, Stride
+from oic.kernels.kernel import Ints, Out, Scratch, Stride
 from oic.memory.views import strides_of
 from oic.operators.base import Call
 from oic.operators.fused import around
@@ -87,8 +87,6 @@ def argument(frame: Frame, op: Op, part: Any) -> c.Expression:
         case Stride(value, axis):
             ref = frame.refs[op.results[value.index] if isinstance(value, Out) else value]
             return frame.dim(ref.strides[axis]).value
-        case Deref(value):
-            return scalar(frame, value)
         case parts.Converted(value, c_type):
             return _cast(frame, value, c_type)
         case Scratch():

@@ -36,15 +36,8 @@ class Stride:
 
 
 @dataclass(frozen=True)
-class Deref:
-    """The element of a scalar tensor, read when the kernel is called."""
-
-    value: Value
-
-
-@dataclass(frozen=True)
 class Converted:
-    """A number of the source (a plain value or a run-time one), as a C type."""
+    """A number (a plain value, an index integer, or the element of a scalar tensor), as a C type."""
 
     value: Any
     c: str
@@ -81,7 +74,7 @@ class Ints:
 KernelArgs = Mapping[str, Any]
 """Members of a kernel's argument struct, in order.
 
-Value (pointer to its first element; None: NULL), Out, Stride, Deref, Converted, Scratch, Ints, or a size
+Value (pointer to its first element; None: NULL), Out, Stride, Converted, Scratch, Ints, or a size
 (int or Expr, passed as ptrdiff_t).  A member that is left out is zero or NULL.
 """
 

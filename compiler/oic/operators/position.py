@@ -13,7 +13,7 @@ from oic.ir.core import Op, OpError, Value, is_index
 from oic.ir.dims import Dim
 from oic.ir.index import at_least
 from oic.ir.types import Type
-from oic.kernels.kernel import Converted, Deref, Ints, Kernel, KernelArgs, Out, Stride, flag
+from oic.kernels.kernel import Converted, Ints, Kernel, KernelArgs, Out, Stride, flag
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.settings import require_number
@@ -35,10 +35,8 @@ def is_one(op: Op, where: str) -> bool:
 
 def one_or_each(given: Any, rank: int) -> tuple[Value | None, Ints, Any]:
     """Positions as (pointer or None, its strides, aligned to the right of so many axes, the one for all otherwise)."""
-    if not isinstance(given, Value) or is_index(given):
+    if not isinstance(given, Value) or is_index(given) or given.tensor.size == 1:
         return None, Ints(()), Converted(given, "int64_t")
-    if given.tensor.size == 1:
-        return None, Ints(()), Deref(given)
     own = given.tensor.rank
     steps = Ints((*[0] * (rank - own), *(Stride(given, a) for a in range(own))))
     return given, steps, Converted(0, "int64_t")
