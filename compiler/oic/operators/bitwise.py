@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from oic.dtypes import INT, WHOLE, Array, bool_, i2, i4, u2, u4, u8, u64
-from oic.ir.core import Op, Value, is_index
+from oic.ir.core import Op, Value
 from oic.ir.types import Type
 from oic.operators.base import BinaryOperator, Scalar, UnaryOperator
-from oic.operators.settings import MOST, range_checks, refuse, require_integer
+from oic.operators.settings import MOST, range_checks, require_integer
 
 BITS = INT | {bool_}
 SHIFTED = WHOLE | {i2, i4, u2, u4}
@@ -81,8 +81,6 @@ class Shift(UnaryOperator):
 
     def infer(self) -> list[Type]:
         require_integer(self, "bits", 0, MOST)
-        if isinstance(self.bits, Value) and not is_index(self.bits):
-            raise refuse(self, "bits", "an integer")
         return super().infer()
 
     def checks(self) -> list[Op]:

@@ -154,7 +154,7 @@ class Fill(UnaryOperator, name="fill"):
         dtype = self.x.dtype.computed
         fits = dtype.is_int or dtype.kind == "bitset"
         if not is_index(value):
-            fits = value.dtype is dtype and value.tensor.size == 1
+            fits = value.dtype is dtype
         if not fits:
             raise settings.refuse(self, "value", f"an {dtype} scalar")
 

@@ -117,8 +117,6 @@ class MatMul(Operator, name="matmul"):
 
     def _require_scale(self, scale: Value) -> None:
         along_k = -1 if self.transpose_b else -2
-        if scale.tensor.rank > self.b.tensor.rank:
-            raise OpError("shape-mismatch", f"{scale.type} does not broadcast to {self.b.type}", "b_scale")
         if scale.tensor.rank >= -along_k and scale.shape[along_k] != 1:
             raise OpError("shape-mismatch", f"{scale.type} is not one value along K", "b_scale")
         require_broadcast(self, "b_scale", self.b.shape)

@@ -87,7 +87,10 @@ class Rope(Operator, name="rope"):
             self.require("freqs", (f32,))
             self.require_shape("freqs", [turned // 2])
         if not is_one(self, "pos"):
-            self._require_pos(self.x.shape[:-2])
+            pos, rows = self.values_of("pos")[0], self.x.shape[:-2]
+            if pos.tensor.rank not in (1, len(rows)):
+                raise OpError("shape-mismatch", f"{pos.type} is not one position a row of {self.x.type}", "pos")
+            self.require_shape("pos", rows[-pos.tensor.rank :])
         return [self.x.type]
 
     def checks(self) -> list[Op]:
@@ -99,12 +102,6 @@ class Rope(Operator, name="rope"):
         if not isinstance(turned, int):
             raise OpError("op-setting", f"dims must be given: {turned} is not known at build", "dims")
         return turned
-
-    def _require_pos(self, rows: tuple[Dim, ...]) -> None:
-        pos: Any = self.pos
-        if pos.tensor.rank not in (1, len(rows)):
-            raise OpError("shape-mismatch", f"{pos.type} is not one position a row of {self.x.type}", "pos")
-        self.require_shape("pos", rows[-pos.tensor.rank :])
 
     def _angles(self, shape: tuple[int, ...], freqs: Array | None) -> Array:
         """f32 angles [.., N, 1, dims/2]."""

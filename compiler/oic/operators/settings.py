@@ -3,7 +3,8 @@
 A setting is a plain number, or a Value of one element read at run time: an index integer, or a
 tensor where the operand is a float (f32, f64).  Integers take integer settings, of a value that
 the operand's type has: else an error at build, or OIC_ERR_INDEX.  A float setting may be written
-as an integer.
+as an integer.  Lowering has seen to it that a setting is of the kind that its annotation says, and a variable
+of one element (`lower/operands.py`); what is asked here is what the types of operands decide.
 """
 
 import math
@@ -36,8 +37,6 @@ def require_number(op: Op, where: str, dtype: DType) -> None:
         return
     if isinstance(setting, Value):
         _require_scalar(op, where, dtype, setting)
-    elif isinstance(setting, bool) or not isinstance(setting, (int, float)):
-        raise refuse(op, where, "a number")
     elif dtype.is_float:
         require_finite(op, where, dtype.computed)
     else:
@@ -86,11 +85,10 @@ def range_checks(op: Op, dtype: DType, *names: str) -> list[Op]:
 def _require_scalar(op: Op, where: str, dtype: DType, setting: Value) -> None:
     if is_index(setting):
         fits = dtype.is_int
+    elif dtype.is_float:
+        fits = setting.dtype in {f32, f64}
     else:
-        if setting.tensor.size != 1:
-            raise refuse(op, where, "a scalar")
-        floats = setting.dtype in {f32, f64}
-        fits = floats if dtype.is_float else setting.dtype.is_int and dtype.holds(setting.dtype)
+        fits = setting.dtype.is_int and dtype.holds(setting.dtype)
     if not fits:
         raise refuse(op, where, "an f32 or f64 variable" if dtype.is_float else "an integer variable")
 
