@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from oic.diagnostics import StepError
+from oic.diagnostics import Span, StepError
 from oic.ir import index
 from oic.ir.core import Op
 from oic.ir.ranges import CHECKS
@@ -36,6 +36,12 @@ def impossible(variable: str, value: int) -> StepError:
     return StepError("OIC_ERR_STATE", what, variable=variable)
 
 
+def beyond(status: str, variable: str | None, value: int, bound: int, span: Span | None = None) -> StepError:
+    """The refusal of a value on the far side of a bound."""
+    what = f"'{variable}': {value} is {'below' if value < bound else 'above'} {bound}"
+    return StepError(status, what, variable=variable, index=value, bound=bound, span=span)
+
+
 def refusal(op: Op, value: int, bound: int) -> StepError:
     """The refusal of a value that an op finds beyond a bound."""
     assert not op.attributes().get("checked"), f"{op.name} is marked as checked, and refuses {value}"
@@ -54,8 +60,7 @@ def refusal(op: Op, value: int, bound: int) -> StepError:
                 what = f"'{name}' {says} {[int(i) for i in indices]}"
             return StepError(op.below, what, variable=name, index=value, span=op.span)
         case index.CheckRange():
-            status, side = (op.below, "below") if value < bound else (op.above, "above")
-            what = f"'{name}': {value} is {side} {bound}"
+            return beyond(op.below if value < bound else op.above, name, value, bound, op.span)
         case index.CheckIds():
             status, what = "OIC_ERR_INDEX", f"'{name}': id {value} is outside 0 to {bound - 1}"
         case _:

@@ -21,7 +21,7 @@ from oic.ir.module import Truncation
 from oic.memory.crc32c import crc32c
 from oic.memory.layout import loaded
 from oic.memory.saved import HEAD, RUN, VERSION, Form, Part
-from oic.operators.refusal import impossible
+from oic.operators.refusal import beyond, impossible
 
 MAGIC = b"OICSTAT\0"
 START = struct.Struct("<8sIIQQ")  # magic, version, checksum, fingerprint, bytes of everything
@@ -208,14 +208,14 @@ def truncated(form: Form, how: Truncation, data: bytes, n: int) -> bytes:
         raise impossible(how.counter, end)
     from_, empty = end - n, end - n == how.first
     if n < 0 or from_ < how.first:
-        raise _beyond(how.counter, n, 0 if n < 0 else end - how.first)
+        raise beyond("OIC_ERR_INDEX", how.counter, n, 0 if n < 0 else end - how.first)
     if n == 0:
         return data
     for symbol, axis in how.tables.items():
         part = parts[symbol]
         if part.type.ring and end > part.type.window and not empty:
             window = part.type.window
-            raise _beyond(f"{symbol}.{part.table[axis].name}", max(0, from_ - window), end - window)
+            raise beyond("OIC_ERR_INDEX", f"{symbol}.{part.table[axis].name}", max(0, from_ - window), end - window)
     counts = dict(found.counts)
     for symbol, axis in how.tables.items():
         for i, index in enumerate(parts[symbol].table):
@@ -246,8 +246,3 @@ def _before(part: Part, axis: int, end: int, found: Saved, counts: dict[str, int
     if kept.any():
         numbers = np.ravel_multi_index(tuple(index[kept] for index in at), part.entries(counts)).astype(np.int64)
     return numbers, rows[kept]
-
-
-def _beyond(variable: str, value: int, bound: int) -> StepError:
-    what = f"'{variable}': {value} is {'above' if value > bound else 'below'} {bound}"
-    return StepError("OIC_ERR_INDEX", what, variable=variable, index=value, bound=bound)

@@ -17,6 +17,7 @@ from oic.ir.journal import Journal
 from oic.ir.state import FARTHEST, CacheOp, State
 from oic.memory.saved import Part
 from oic.operators.evaluate import stepped
+from oic.operators.refusal import beyond
 from oic.reference.saved import Entries, Saved, entries_by_key
 
 MemberKey = tuple[int, ...]
@@ -226,12 +227,10 @@ class PersistentVariable:
         self._check(spec.name, position, size, INDEX, low)
 
     def _require(self, index: str, value: int, low: int, high: int, above: str = INDEX) -> None:
-        """Refuse a value outside low to high, in the words that `check.range` has for it."""
+        """Refuse a value outside low to high."""
         if value < low or value > high:
             status, bound = (INDEX, low) if value < low else (above, high)
-            name = f"{self.symbol}.{index}"
-            what = f"'{name}': {value} is {'below' if value < low else 'above'} {bound}"
-            raise StepError(status, what, variable=name, index=value, bound=bound, span=self.span)
+            raise beyond(status, f"{self.symbol}.{index}", value, bound, self.span)
 
     # -- contents
 
