@@ -79,21 +79,6 @@ Value (pointer to its first element; None: NULL), Out, Stride, Converted, Scratc
 """
 
 
-def always(op: Any) -> bool:
-    """The kernel computes whatever the operator's type rule accepts."""
-    return True
-
-
-def unknown(op: Any) -> Dim:
-    """Worth no thread."""
-    return 0
-
-
-def nothing(op: Any, target: Target) -> float:
-    """No other kernel of the operator fits the same ops."""
-    return 0.0
-
-
 @dataclass(frozen=True)
 class Kernel:
     """One way to compute an operator.
@@ -103,7 +88,7 @@ class Kernel:
             of the op that gives the dtypes
     args    the members of the argument struct, from the op
     call    what the function is named after, `oic_CALL_types`; "": as the file
-    fits    whether it can compute an op, whatever the encodings of its operands
+    fits    whether it can compute an op, whatever the encodings of its operands; else all that the type rule takes
     takes   layout that operands must have, by field; the others are dense
     stored  storages of an operand that it reads, by field; "" and the only one of others: as its type
     needs   features that the target must have, or its class of numerics (`targets`)
@@ -112,7 +97,7 @@ class Kernel:
     cost    of one call on a target, as `targets.Costs` counts; the cheapest that fits is taken, the first of equals
     units   parts that threads can share, of those kernels whose body has `oic_CALL_part_types`, an `oic_part`
             (`hosted/pool.h`)
-    work    multiplications and additions of one call, by which it is decided how many threads it is worth
+    work    multiplications and additions of one call, by which it is decided how many threads it is worth; 0: one
     phases  the body has `oic_CALL_divided_types`, which does what comes first, and divides the rest
     then    it can hand its results, f32, to a function instead of storing them (`oic_then`): `passes/fuse_products.py`
     joins   and elementwise operators are better done that way: measured
@@ -123,15 +108,15 @@ class Kernel:
     types: Sequence[str] | Callable[[Any], Sequence[DType]]
     args: Callable[[Any], KernelArgs]
     call: str = ""
-    fits: Callable[[Any], bool] = always
+    fits: Callable[[Any], bool] = lambda op: True
     takes: Mapping[str, str] = field(default_factory=dict)
     stored: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     needs: frozenset[str] = frozenset()
     layouts: Mapping[str, int] = field(default_factory=dict)
     inplace: tuple[str, ...] = ()
-    cost: Callable[[Any, Target], float] = nothing
+    cost: Callable[[Any, Target], float] = lambda op, target: 0.0
     units: Callable[[Any], Dim] | None = None
-    work: Callable[[Any], Dim] = unknown
+    work: Callable[[Any], Dim] = lambda op: 0
     phases: bool = False
     then: bool = False
     joins: bool = False
