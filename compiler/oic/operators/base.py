@@ -22,11 +22,11 @@ replaced by plain numbers before it is called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from oic.dtypes import ALL, FLT, NUM, Array, DType, bool_, f32, i32
+from oic.dtypes import ALL, FLT, NUM, Array, DType, f32, i32
 from oic.ir.core import Field, Op, OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.types import TensorType, Type
@@ -184,20 +184,8 @@ class Operator(Op):
         return None
 
     def flattens(self, target: Target) -> bool:
-        """The operator can take its weights, w, as a matrix of rows (`passes/flatten_filters.py`)."""
+        """The operator can take its weights, w, as a matrix of rows (`passes/flatten_filters.py`), by its `flatten`."""
         return False
-
-    def flatten(self) -> None:
-        """Take w as a matrix from here on."""
-        raise AssertionError(f"{self.name} has no matrix of weights")
-
-    def flattened(self, w: Array) -> Array:
-        """The matrix of weights w, or of several."""
-        raise AssertionError(f"{self.name} has no matrix of weights")
-
-    def rows(self) -> Hashable:
-        """What tells operators whose matrices of the same weights are alike."""
-        return None
 
     def chosen(self) -> Kernel:
         """The kernel that computes it; as long as none is selected, the first that can."""
@@ -299,12 +287,6 @@ class BinaryOperator(Elementwise):
 
     a: Value
     b: Value
-
-
-class Comparison(BinaryOperator):
-    """Base of elementwise comparisons: bool result."""
-
-    gives = bool_
 
 
 def normal_axis(op: Op, axis: int, rank: int, where: str = "axis") -> int:

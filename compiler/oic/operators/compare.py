@@ -10,10 +10,10 @@ from oic.dtypes import ALL, FLOATS, FLT, NUM, Array, DType, bitset, bool_
 from oic.ir.core import OpError, Value
 from oic.ir.types import Type
 from oic.kernels.kernel import Kernel, KernelArgs
-from oic.operators.base import Comparison, Elementwise, Operator, Scalar, UnaryOperator
+from oic.operators.base import BinaryOperator, Elementwise, Operator, Scalar, UnaryOperator
 
 
-class Eq(Comparison, name="eq"):
+class Eq(BinaryOperator, name="eq", gives=bool_):
     """a = b.
 
     a, b     numbers or bool of one dtype, broadcast
@@ -27,7 +27,7 @@ class Eq(Comparison, name="eq"):
     of = np.equal
 
 
-class Ne(Comparison, name="ne"):
+class Ne(BinaryOperator, name="ne", gives=bool_):
     """a ≠ b.
 
     a, b     numbers or bool of one dtype, broadcast
@@ -41,7 +41,7 @@ class Ne(Comparison, name="ne"):
     of = np.not_equal
 
 
-class Lt(Comparison, name="lt"):
+class Lt(BinaryOperator, name="lt", gives=bool_):
     """a < b.
 
     a, b     numbers of one dtype, broadcast
@@ -54,7 +54,7 @@ class Lt(Comparison, name="lt"):
     of = np.less
 
 
-class Le(Comparison, name="le"):
+class Le(BinaryOperator, name="le", gives=bool_):
     """a ≤ b.
 
     a, b     numbers of one dtype, broadcast
@@ -67,7 +67,7 @@ class Le(Comparison, name="le"):
     of = np.less_equal
 
 
-class Gt(Comparison, name="gt"):
+class Gt(BinaryOperator, name="gt", gives=bool_):
     """a > b.
 
     a, b     numbers of one dtype, broadcast
@@ -80,7 +80,7 @@ class Gt(Comparison, name="gt"):
     of = np.greater
 
 
-class Ge(Comparison, name="ge"):
+class Ge(BinaryOperator, name="ge", gives=bool_):
     """a ≥ b.
 
     a, b     numbers of one dtype, broadcast
@@ -179,13 +179,7 @@ class IsFinite(Operator, name="is_finite"):
     kernels = (Kernel("is_finite", ("x",), _args),)
 
 
-class Test(UnaryOperator):
-    """Base of elementwise tests: bool result."""
-
-    gives = bool_
-
-
-class IsNan(Test, name="is_nan"):
+class IsNan(UnaryOperator, name="is_nan", gives=bool_):
     """Whether each element is NaN.
 
     x        float
@@ -197,7 +191,7 @@ class IsNan(Test, name="is_nan"):
     of = np.isnan
 
 
-class IsInf(Test, name="is_inf"):
+class IsInf(UnaryOperator, name="is_inf", gives=bool_):
     """Whether each element is infinite.
 
     x        float
@@ -209,7 +203,7 @@ class IsInf(Test, name="is_inf"):
     of = np.isinf
 
 
-class IsNeg(Test, name="is_neg"):
+class IsNeg(UnaryOperator, name="is_neg", gives=bool_):
     """Whether each element has its sign bit set: true for -0.0.
 
     x        number

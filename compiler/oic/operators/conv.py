@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -127,9 +127,15 @@ class Convolution(Sums):
         return self.x.dtype.is_float or (words and target.hosted)
 
     def flatten(self) -> None:
+        """Take w as a matrix from here on."""
         self.taps = [dims.maximum(size) for size in self._window()[-self.spatial :]]
 
+    def rows(self) -> Hashable:
+        """What tells operators whose matrices of the same weights are alike."""
+        return None
+
     def flattened(self, w: Array) -> Array:
+        """The matrix of weights w, or of several."""
         outputs, channels, *taps = w.shape
         if self.x.dtype.is_float:
             return w.reshape(outputs, -1)

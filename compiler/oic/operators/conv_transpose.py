@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from itertools import product
-from typing import Any
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class ConvolutionTranspose(Convolution):
             for count, stride, padding, dilation in zip(self._most()[1], *self._settings(), strict=True)
         ]
 
-    def rows(self) -> tuple[Any, ...]:
+    def rows(self) -> Hashable:
         return self.groups, *(tuple(map(tuple, axis)) for axis in self._order())
 
     def flattened(self, w: Array) -> Array:

@@ -9,6 +9,7 @@ weight of infinity or NaN stays where it is: there it would meet the zeros of th
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -26,13 +27,13 @@ from oic.passes.pack_weights import members, readers
 def flatten_filters(module: Module, target: Target = TARGETS["portable"]) -> None:
     """Flatten every constant that is read as the weights of convolutions alone."""
     for constant, found in list(readers(module)):
-        ops = [r.op for r in found if isinstance(r.op, Operator) and r.fields == ("w",)]
+        ops: list[Any] = [r.op for r in found if isinstance(r.op, Operator) and r.fields == ("w",)]
         values = module.weights[constant.symbol]
         if not ops or len(ops) < len(found) or not isinstance(values, np.ndarray | Members):
             continue
         shapes = {op.operands[1].tensor.maximum for op in ops}
-        alike = len(shapes) == 1 and len({op.rows() for op in ops}) == 1
-        if alike and all(op.flattens(target) for op in ops) and _finite(values):
+        flat = len(shapes) == 1 and all(op.flattens(target) for op in ops)
+        if flat and len({op.rows() for op in ops}) == 1 and _finite(values):
             for op in ops:
                 op.flatten()
             _flatten(module, constant, shapes.pop(), ops[0].flattened)
