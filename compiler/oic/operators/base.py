@@ -224,7 +224,7 @@ class Operator(Op):
         first = next((v.tensor for v in self.operands if isinstance(v.type, TensorType)), self.results[0].tensor)
         return (self.results[0].tensor if self.elementwise or self.selects else first).size
 
-    def tolerance(self, y: Array, *inputs: Array) -> Array | float:
+    def tolerance(self, y: Array, *inputs: Any) -> Array | float:
         """Largest absolute difference allowed between C and reference, per element; 0: equal.
 
         Infinite where what is computed on the way may leave the range of its type: there is no bound then.

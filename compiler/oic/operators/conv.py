@@ -220,8 +220,7 @@ class Convolution(Sums):
             parts.append(y)
         return np.concatenate(parts, 1)
 
-    def tolerance(self, y: Array, *inputs: Any) -> Array:
-        x, w, b = (*inputs, None)[:3]
+    def tolerance(self, y: Array, x: Any, w: Any, b: Any = None, *by: Any) -> Array:
         w = self._filters(w)
         count = int(np.prod(np.shape(w)[1:])) + 1
         sums = self._sum(np.abs(real(x)), np.abs(real(w)))

@@ -178,9 +178,6 @@ class MatMul(Operator, name="matmul"):
             "ss": scale_steps, "sn": None if scale is None else self._scale_step(),
         }  # fmt: skip
 
-    def _is_bool(self) -> bool:
-        return self.a.dtype.kind == "bool"
-
     def _is_linear(self) -> bool:
         """One matrix of plain floats b for all rows of a."""
         return is_float(self) and self.b.tensor.rank == 2 and self.b_scale is None and not self.transpose_a
@@ -229,9 +226,9 @@ class MatMul(Operator, name="matmul"):
         replace(_bytes, fits=lambda op: op._of_bytes() and op.transpose_b, takes={"b": PANELS}),
         Kernel("matmul", ("a", "b"), _args, fits=is_float, layouts=_any, stored={"b": quantized.FLOATS}, cost=_cost,
                units=_panels, work=products),
-        Kernel("matmul_bool", ("a",), _args, call="matmul", fits=_is_bool, layouts=_any),
+        Kernel("matmul_bool", ("a",), _args, call="matmul", fits=lambda op: op.a.dtype.kind == "bool", layouts=_any),
         Kernel("matmul_int", ("a", "result"), _args, call="matmul",
-               fits=lambda op: not is_float(op) and not op._is_bool(), layouts=_any),
+               fits=lambda op: not is_float(op) and op.a.dtype.kind != "bool", layouts=_any),
     )  # fmt: skip
 
 
@@ -306,10 +303,9 @@ class Linear(Sums, name="linear"):
             y = y + b.astype(y.dtype)
         return y.astype(self.result.dtype.wide) if self.x.dtype.is_float else self.scaled(y, *by)
 
-    def tolerance(self, y: Array, *inputs: Any) -> Array:
+    def tolerance(self, y: Array, x: Any, w: Any, b: Any = None, *by: Any) -> Array:
         if not is_float(self):
             return np.zeros(np.shape(y))
-        x, w, b = [*inputs, None][:3]
         rows, columns = np.atleast_2d(real(x)), real(w).T
         bound = product_bound(y, rows, columns, self.x.dtype)
         bound = quantized.bound_as_computed(self, self.w, bound, rows, columns).reshape(np.shape(y))
