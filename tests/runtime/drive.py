@@ -25,7 +25,7 @@ from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir.core import Place, Value
 from oic.ir.types import INDEX, TensorType
-from oic.kernels.kernel import Converted, Ints, Out, Scratch, Stride
+from oic.kernels.kernel import Converted, Out, Scratch, Stride
 from oic.operators.base import Call, Operator
 from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from runtime.wrap import called
@@ -154,9 +154,9 @@ def argument(case: Case, part: Any) -> str:
             return number(case.numbers.get(value, value) if isinstance(value, Value) else value, c)
         case Scratch():
             return "scratch"
-        case Ints(items):
-            inner = ", ".join(argument(case, i) for i in items)
-            return f"(const ptrdiff_t[]){{{inner}}}" if items else "NULL"
+        case tuple():
+            inner = ", ".join(argument(case, i) for i in part)
+            return f"(const ptrdiff_t[]){{{inner}}}" if part else "NULL"
     return str(int(part))
 
 

@@ -13,7 +13,7 @@ from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir.core import REGISTRY, Op, Value
 from oic.ir.types import TensorType
-from oic.kernels.kernel import Converted, Ints, Out
+from oic.kernels.kernel import Converted, Out
 from oic.operators.base import Call, Operator, Scalar, positional
 
 
@@ -95,7 +95,7 @@ def kernel(op: Operator) -> tuple[str, str]:
     passed, taken = {}, 0
     for i, part in enumerate(call.members.values()):
         passed[i] = _part(op, part, taken)
-        taken += len(part.items) if isinstance(part, Ints) else isinstance(part, int)
+        taken += len(part) if isinstance(part, tuple) else isinstance(part, int)
     texts = iter(passed.values())
     flags = [name for name, part in call.members.items() if isinstance(part, Converted)]
     symbol = "_".join(["test", call.function, *flags, str(taken)])
@@ -114,7 +114,7 @@ def sizes(op: Operator) -> list[int]:
     """The sizes in a kernel's call, in order."""
     found: list[Any] = []
     for part in op.call().members.values():
-        found += [part] if isinstance(part, int) else part.items if isinstance(part, Ints) else []
+        found += [part] if isinstance(part, int) else part if isinstance(part, tuple) else []
     return found
 
 
@@ -124,7 +124,7 @@ def _part(op: Operator, part: Any, at: int) -> str:
             return f"(const {part.dtype.c} *)x[{op.operands.index(part)}]"
         case Out():
             return f"({op.results[part.index].dtype.c} *)y"
-        case Ints():
+        case tuple():
             return f"n + {at}"
         case int():
             return f"n[{at}]"

@@ -12,7 +12,7 @@ from oic.ir import dims
 from oic.ir.core import Op, Value
 from oic.ir.strides import is_dense
 from oic.kernels import kernel as parts
-from oic.kernels.kernel import Ints, Out, Scratch, Stride
+from oic.kernels.kernel import Out, Scratch, Stride
 from oic.memory.views import strides_of
 from oic.operators.base import Call
 from oic.operators.fused import around
@@ -91,8 +91,8 @@ def argument(frame: Frame, op: Op, part: Any) -> c.Expression:
             return _cast(frame, value, c_type)
         case Scratch():
             return _scratch(frame, op, part)
-        case Ints(items):
-            return _array("ptrdiff_t", [argument(frame, op, i) for i in items])
+        case tuple():
+            return _array("ptrdiff_t", [argument(frame, op, i) for i in part])
         case int() | dims.Expr():
             return frame.dim(part).value
     raise AssertionError(f"{op.name} passes {part!r} to its kernel")

@@ -64,18 +64,12 @@ class Scratch:
         return -(-self.nbytes // ALIGN) * ALIGN * workers if self.each and workers > 1 else self.nbytes
 
 
-@dataclass(frozen=True)
-class Ints:
-    """An array of integers, passed as `const ptrdiff_t *`; entries may be sizes.  Empty: NULL."""
-
-    items: tuple[Dim | Stride, ...]
-
-
 KernelArgs = Mapping[str, Any]
 """Members of a kernel's argument struct, in order.
 
-Value (pointer to its first element; None: NULL), Out, Stride, Converted, Scratch, Ints, or a size
-(int or Expr, passed as ptrdiff_t).  A member that is left out is zero or NULL.
+Value (pointer to its first element; None: NULL), Out, Stride, Converted, Scratch, a size (int or Expr, passed as
+ptrdiff_t), or a tuple of sizes and strides (`const ptrdiff_t *`; empty: NULL).
+A member that is left out is zero or NULL.
 """
 
 

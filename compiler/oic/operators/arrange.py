@@ -18,7 +18,7 @@ from oic.ir.encodings import PAIRED, PANELS
 from oic.ir.index import CheckIds
 from oic.ir.state import Splat
 from oic.ir.types import Type
-from oic.kernels.kernel import Converted, Ints, Kernel, KernelArgs
+from oic.kernels.kernel import Converted, Kernel, KernelArgs
 from oic.kernels.targets import Target
 from oic.operators.base import Operator, normal_axis
 from oic.operators.quantized import FLOATS, of_groups, product_dtype
@@ -138,8 +138,8 @@ class Pad(Operator, name="pad"):
 
     def _args(self) -> KernelArgs:
         return self.members(
-            rank=self.x.tensor.rank, shape=Ints(self.x.shape), before=Ints(tuple(self.before)),
-            after=Ints(tuple(self.after)), mode=self.words["mode"].index(self.mode),
+            rank=self.x.tensor.rank, shape=self.x.shape, before=tuple(self.before),
+            after=tuple(self.after), mode=self.words["mode"].index(self.mode),
             value=Converted(self.value, self.x.dtype.value),
         )  # fmt: skip
 
@@ -207,7 +207,7 @@ class Flip(Operator, name="flip"):
     def _args(self) -> KernelArgs:
         rank = self.x.tensor.rank
         axes = {a % rank for a in self.axes}
-        return self.members(rank=rank, shape=Ints(self.x.shape), marks=Ints(tuple(int(a in axes) for a in range(rank))))
+        return self.members(rank=rank, shape=self.x.shape, marks=tuple(int(a in axes) for a in range(rank)))
 
     kernels = (Kernel("flip", ("x",), _args),)
 

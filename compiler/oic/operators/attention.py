@@ -15,7 +15,7 @@ from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.index import at_least
 from oic.ir.types import Type
-from oic.kernels.kernel import Converted, Ints, Kernel, KernelArgs, Scratch
+from oic.kernels.kernel import Converted, Kernel, KernelArgs, Scratch
 from oic.kernels.targets import NATIVE
 from oic.operators.base import Operator, require_broadcast
 from oic.operators.bounds import epsilon, real, rounded
@@ -195,12 +195,12 @@ class Attention(Operator, name="attention"):
         scale = self.scale if isinstance(self.scale, Value) else self._scale()
         return self.members(
             kv_len=kv_len, work=Scratch(q.dtype.computed.nbytes(room), q.dtype.value, each=True), room=room,
-            **self._parts(), rank=rank, shape=Ints(lead), N=q.shape[-3], keys=k.shape[-3], Hq=q.shape[-2],
+            **self._parts(), rank=rank, shape=lead, N=q.shape[-3], keys=k.shape[-3], Hq=q.shape[-2],
             Hk=k.shape[-2], Dk=q.shape[-1], Dv=v.shape[-1],
             **{f"{n}s": strides_of(x, rank + 2, 1) for n, x in zip("qkv", (q, k, v))},
             bs=strides_of(self.bias, rank + 3), ms=strides_of(self.mask, rank + 3),
             kss=strides_of(self.k_scale, rank + 2), vss=strides_of(self.v_scale, rank + 2),
-            ls=Ints((0,) * rank) if kv_len is None else ls, length=length, scale=Converted(scale, q.dtype.value),
+            ls=(0,) * rank if kv_len is None else ls, length=length, scale=Converted(scale, q.dtype.value),
             softcap=None if self.softcap is None else Converted(self._softcap(), q.dtype.value),
             causal=Converted(int(self.causal), "int"),
             window=Converted(EVERYTHING if self.window is None else self.window, "int64_t"),

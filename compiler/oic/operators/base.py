@@ -30,7 +30,7 @@ from oic.dtypes import ALL, FLT, NUM, Array, DType, f32, i32
 from oic.ir.core import Field, Op, OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.types import TensorType, Type
-from oic.kernels.kernel import Instance, Ints, Kernel, KernelArgs, Out, Scratch
+from oic.kernels.kernel import Instance, Kernel, KernelArgs, Out, Scratch
 from oic.kernels.targets import Target
 from oic.operators.settings import accumulated, range_checks, require_kinds, require_number
 
@@ -208,7 +208,7 @@ class Operator(Op):
     def call(self) -> Call:
         """The call of its kernel; for operators that are not elementwise."""
         kernel = self.chosen()
-        members = {k: v for k, v in kernel.args(self).items() if v is not None and v != Ints(())}
+        members = {k: v for k, v in kernel.args(self).items() if v is not None and v != ()}
         return Call(kernel.function(self), kernel.instance(self), members)
 
     def checks(self) -> list[Op]:

@@ -14,7 +14,7 @@ from oic.ir.core import OpError, Unequal, Value
 from oic.ir.dims import Dim
 from oic.ir.encodings import COLUMNS, PANELS, ROWS
 from oic.ir.types import Type
-from oic.kernels.kernel import Ints, Kernel, KernelArgs, Out, Scratch, Stride
+from oic.kernels.kernel import Kernel, KernelArgs, Out, Scratch, Stride
 from oic.kernels.targets import Target
 from oic.operators import quantized
 from oic.operators.base import Operator, Product, is_float, require_broadcast
@@ -171,7 +171,7 @@ class MatMul(Operator, name="matmul"):
         rows, inner = (-1, -2) if self.transpose_a else (-2, -1)
         columns = (-2, -1) if self.transpose_b else (-1, -2)
         return {
-            "a": self.a, "b": self.b, "scale": scale, "y": Out(), "rank": len(lead), "shape": Ints(lead),
+            "a": self.a, "b": self.b, "scale": scale, "y": Out(), "rank": len(lead), "shape": lead,
             "as": a_steps, "bs": b_steps, "M": m, "K": k, "N": self.result.shape[-1],
             "am": Stride(self.a, rows), "ak": Stride(self.a, inner),
             "bk": Stride(self.b, columns[1]), "bn": Stride(self.b, columns[0]),
@@ -239,19 +239,17 @@ def _rows(x: Value, n: Dim) -> KernelArgs:
     split = 0 if dense else max(0, len(lead) - 1)
     step: Any = Stride(x, -2) if lead and not dense else k
     return {
-        "rank": split, "shape": Ints(lead[:split]), "xs": Ints(tuple(Stride(x, i) for i in range(split))),
+        "rank": split, "shape": lead[:split], "xs": tuple(Stride(x, i) for i in range(split)),
         "M": dims.product(lead[split:]), "K": k, "N": n, "ldx": step,
     }  # fmt: skip
 
 
-def strides_of(value: Value | None, rank: int, inner: int = 0) -> Ints:
+def strides_of(value: Value | None, rank: int, inner: int = 0) -> tuple[Dim | Stride, ...]:
     """Strides of a value's axes but for the last `inner`, aligned to the right of `rank`; 0 where it stretches."""
     if value is None:
-        return Ints(())
+        return ()
     own = max(0, value.tensor.rank - inner)
-    steps: list[Dim | Stride] = [0] * (rank - own)
-    steps += [0 if value.shape[a] == 1 else Stride(value, a) for a in range(own)]
-    return Ints(tuple(steps))
+    return (*[0] * (rank - own), *(0 if value.shape[a] == 1 else Stride(value, a) for a in range(own)))
 
 
 class Linear(Sums, name="linear"):

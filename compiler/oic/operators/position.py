@@ -13,7 +13,7 @@ from oic.ir.core import Op, OpError, Value, is_index
 from oic.ir.dims import Dim
 from oic.ir.index import at_least
 from oic.ir.types import Type
-from oic.kernels.kernel import Converted, Ints, Kernel, KernelArgs, Out, Stride, flag
+from oic.kernels.kernel import Converted, Kernel, KernelArgs, Out, Stride, flag
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.settings import require_number
@@ -33,13 +33,12 @@ def is_one(op: Op, where: str) -> bool:
     return given.tensor.size == 1
 
 
-def one_or_each(given: Any, rank: int) -> tuple[Value | None, Ints, Any]:
+def one_or_each(given: Any, rank: int) -> tuple[Value | None, tuple[Dim | Stride, ...], Any]:
     """Positions as (pointer or None, its strides, aligned to the right of so many axes, the one for all otherwise)."""
     if not isinstance(given, Value) or is_index(given) or given.tensor.size == 1:
-        return None, Ints(()), Converted(given, "int64_t")
+        return None, (), Converted(given, "int64_t")
     own = given.tensor.rank
-    steps = Ints((*[0] * (rank - own), *(Stride(given, a) for a in range(own))))
-    return given, steps, Converted(0, "int64_t")
+    return given, (*[0] * (rank - own), *(Stride(given, a) for a in range(own))), Converted(0, "int64_t")
 
 
 class Rope(Operator, name="rope"):
@@ -143,9 +142,9 @@ class Rope(Operator, name="rope"):
         x = self.x
         lead, rows = x.shape[:-3], dict(zip(("N", "H", "D"), x.shape[-3:]))
         pointer, steps, first = one_or_each(self.pos, len(lead) + 1)
-        where = Ints(tuple(Stride(x, a) for a in range(x.tensor.rank - 1)))
+        where = tuple(Stride(x, a) for a in range(x.tensor.rank - 1))
         return {
-            "x": x, "pos": pointer, "y": Out(), "rank": len(lead), "shape": Ints(lead), **rows, "xs": where,
+            "x": x, "pos": pointer, "y": Out(), "rank": len(lead), "shape": lead, **rows, "xs": where,
             "ps": steps, "first": first, "freqs": self.freqs, "base": Converted(self.base, "double"),
             "dims": self._turned(), "interleaved": flag(self.style == "interleaved"),
         }  # fmt: skip
@@ -226,7 +225,7 @@ class RelativePositionBias(Operator, name="relative_position_bias"):
 
     def _args(self) -> KernelArgs:
         borders, start = self.borders(), Converted(self.q_start, "int64_t")
-        rule = {"half": self._half(), "exact": self._exact(), "borders": Ints(tuple(borders)), "count": len(borders)}
+        rule = {"half": self._half(), "exact": self._exact(), "borders": tuple(borders), "count": len(borders)}
         both = flag(self.bidirectional)
         return self.members(H=self.table.shape[1], n=self.n, t=self.t, q_start=start, **rule, bidirectional=both)
 

@@ -18,7 +18,7 @@ from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.index import at_least
 from oic.ir.types import Type
-from oic.kernels.kernel import Ints, Kernel, KernelArgs, flag
+from oic.kernels.kernel import Kernel, KernelArgs, flag
 from oic.operators.arrange import along
 from oic.operators.base import Operator, is_float, normal_axis
 from oic.operators.bounds import F64, epsilon, last_place, real, rounded
@@ -80,7 +80,7 @@ class Reduction(Operator):
         groups = grouped(self.x.shape, self.reduced)
         stretches = sum(reduced for _, reduced in groups)
         if stretches > 1 or (stretches == 1 and not groups[-1][1] and not self.columns):
-            sizes, marks = Ints(tuple(n for n, _ in groups)), Ints(tuple(int(r) for _, r in groups))
+            sizes, marks = tuple(n for n, _ in groups), tuple(int(r) for _, r in groups)
             return self.members(rank=len(groups), sizes=sizes, reduced=marks)
         return self.members(**dict(zip(("outer", "n", "inner"), three(groups))))
 
