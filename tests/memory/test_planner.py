@@ -73,11 +73,8 @@ def sound(made: list[Buffer], nbytes: int) -> None:
 
 def by_orders(made: list[Buffer]) -> list[int]:
     """Bytes that every order needs."""
-    found: dict[str, int] = {}
-    for _, part in planner.parts(made):
-        for name, order in placement.orders(part):
-            found[name] = max(found.get(name, 0), placement.tightest(part, order).height * ALIGN)
-    return list(found.values())
+    each = [[placement.tightest(p, order).height for order in placement.orders(p)] for _, p in planner.parts(made)]
+    return [max(heights) * ALIGN for heights in zip(*each, strict=True)]
 
 
 def fits(made: list[Buffer], nbytes: int) -> bool:
@@ -342,7 +339,7 @@ def test_the_few_that_a_buffer_meets_are_the_same_ones(parts: list[tuple[int, tu
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(placement, "FEW", few)
             found = [part for _, part in planner.parts(buffers(parts))]
-            made.append([placement.tightest(part, order) for part in found for _, order in placement.orders(part)])
+            made.append([placement.tightest(part, order) for part in found for order in placement.orders(part)])
     assert made[0] == made[1]
 
 

@@ -108,18 +108,11 @@ def connected(spans: Sequence[tuple[int, int]]) -> list[list[int]]:
     return [sorted(order[first:end]) for first, end in pairwise([*begins, len(order)])]
 
 
-def orders(part: BufferGroup) -> Iterator[tuple[str, list[int]]]:
-    """What goes first: the name of each order, and the buffers; ties by size, length and index."""
-    keys = {
-        "size": part.sizes,
-        "area": part.areas,
-        "lifetime": part.lengths,
-        "conflict": part.crowd,
-        "size and conflict": part.crowded,
-        "first": [-first for first in part.first],
-    }
-    for name, key in keys.items():
-        yield name, sorted(range(len(key)), key=lambda i: (-key[i], -part.sizes[i], -part.lengths[i], i))
+def orders(part: BufferGroup) -> Iterator[list[int]]:
+    """The buffers in the order in which they are placed, by each of several keys; ties by size, length and index."""
+    begun = [-first for first in part.first]
+    for key in (part.sizes, part.areas, part.lengths, part.crowd, part.crowded, begun):
+        yield sorted(range(len(key)), key=lambda i: (-key[i], -part.sizes[i], -part.lengths[i], i))
 
 
 def tightest(part: BufferGroup, order: Sequence[int]) -> Packing:

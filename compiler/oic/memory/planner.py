@@ -106,7 +106,7 @@ def _unit(buffers: Sequence[Buffer]) -> int:
 def _best_order(part: BufferGroup, target: int) -> Packing:
     """The best packing by an order, or the first at the target."""
     best = Packing(placement.UNLIMITED, [])
-    for _, order in placement.orders(part):
+    for order in placement.orders(part):
         best = min(best, placement.tightest(part, order), key=lambda p: p.height)
         if best.height <= target:
             break
