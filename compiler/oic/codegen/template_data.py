@@ -20,7 +20,7 @@ from oic.kernels.targets import FUSED, NATIVE, SEPARATE
 from oic.memory.saved import saved_form
 from oic.toolchain import code_metrics as measured
 from oic.toolchain import target as compiler
-from oic.toolchain.code_metrics import Figures
+from oic.toolchain.code_metrics import Figures, MemoryRow
 from oic.toolchain.stack import THREAD
 from oic.toolchain.target import Target
 
@@ -77,12 +77,15 @@ class TemplateData:
     threads      that `<name>_open` lets a step run on
     weights      fingerprint of the blob
     fingerprint  of the build, which is found when all else is known
+    figures      what the compiler made of the code; None as long as nothing is compiled
     api          functions that callers see, beside the entries
     lines        of functions that every library has
     dispatched   functions of the API of a library with several instruction sets, that of each set, and these with
                  their numbers, the first last
     sets         instruction sets, and the flags that they are compiled with
     """
+
+    figures: Figures | None = None
 
     def __init__(self, unit: Unit, target: Target, weights_array: bool, threads: int = 1, weights: int = 0) -> None:
         module, sets = unit.module, target.sets
@@ -98,7 +101,6 @@ class TemplateData:
         self.cached = target.hosted and costs.core < unit.weights_bytes <= costs.cores
         self.pooled = target.hosted and threads > 1 and unit.divided
         self.threads = f"{unit.macro}_THREADS" if self.pooled else "1"
-        self.memory_table = _memory_table(unit, self.weights_array)
         self.macros = _macros(unit, self.entries, target.numerics, threads if self.pooled else 0, weights)
 
         self.state = c_print.members(_state_members(unit))
@@ -145,6 +147,25 @@ class TemplateData:
         self.thread_flags = " -pthread" if self.pooled else ""
 
 
+    @property
+    def memory_rows(self) -> list[MemoryRow]:
+        """Every kind of memory."""
+        unit, name = self.unit, self.name
+        weights = f"{name}_weights: linked in, read only" if self.weights_array else f"{name}.weights, read only"
+        return [
+            ("state", unit.state_bytes, f"{name}_state: all that is kept between steps"),
+            ("arena", unit.arena_bytes, "scratch of a step; holds nothing between steps"),
+            ("weights", unit.weights_bytes, f"{weights}; any number of sessions share it" if unit.weights else "none"),
+            ("session", None, f"{name}_session: pointers and the last refusal"),
+            *measured.rows(self.figures),
+        ]
+
+    @property
+    def memory_table(self) -> tuple[str, ...]:
+        """The same as lines of the header."""
+        return measured.table(self.memory_rows, self.figures)
+
+
 def fingerprint(texts: Iterable[str]) -> str:
     """The fingerprint of a build that gives these texts."""
     return _uint64(int.from_bytes(hashlib.sha256("\0".join(texts).encode()).digest()[:8], "little"))
@@ -153,7 +174,7 @@ def fingerprint(texts: Iterable[str]) -> str:
 def with_figures(m: TemplateData, figures: Figures) -> TemplateData:
     """The view of the same code once it is compiled: stack and code are in the table, stacks are macros."""
     found, names = copy(m), m.unit.names.scope.copy()
-    found.memory_table, found.macros = _memory_table(m.unit, m.weights_array, figures), list(m.macros)
+    found.figures, found.macros = figures, list(m.macros)
     for stack in figures.stacks:
         what = "thread" if stack.function == THREAD else stack.function.removeprefix(f"{m.name}_").removesuffix("_as")
         found.macros.append((names.unique(f"{m.macro}_{what.upper()}_STACK_BYTES"), str(stack.nbytes), ""))
@@ -202,17 +223,6 @@ def _not_truncated(unit: Unit) -> list[str]:
 
 
 # ---------------------------------------------------------------- the header's table and macros
-
-
-def _memory_table(unit: Unit, array: bool, figures: Figures | None = None) -> tuple[str, ...]:
-    weights = f"{unit.name}_weights: linked in, read only" if array else f"{unit.name}.weights, read only"
-    rows = [
-        ("state", unit.state_bytes, f"{unit.name}_state: all that is kept between steps"),
-        ("arena", unit.arena_bytes, "scratch of a step; holds nothing between steps"),
-        ("weights", unit.weights_bytes, f"{weights}; any number of sessions share it" if unit.weights else "none"),
-        ("session", None, f"{unit.name}_session: pointers and the last refusal"),
-    ]
-    return measured.table(rows, figures)
 
 
 def _macros(unit: Unit, entries: list[EntryData], numerics: str, threads: int, weights: int) -> list[Macro]:

@@ -40,7 +40,6 @@ class Files:
     names         every file, by path in the folder
     late_checks   what may refuse after an effect (`operators.late`): steps are then OIC_ERR_STATE until
                   reset or load
-    figures       what the compiler made of it; None as long as nothing is compiled
     """
 
     name: str
@@ -50,7 +49,11 @@ class Files:
     model: view.TemplateData
     target: Target
     late_checks: tuple[LatePlace, ...]
-    figures: Figures | None = None
+
+    @property
+    def figures(self) -> Figures | None:
+        """What the compiler made of it; None as long as nothing is compiled."""
+        return self.model.figures
 
     @property
     def paths(self) -> list[Path]:
@@ -168,7 +171,7 @@ def _write_code(m: view.TemplateData, folder: Path, array: bytes | None = None) 
 def with_figures(files: Files, figures: Figures) -> Files:
     """Write the files that say what was built once more, now that the code is compiled.  Raises OSError."""
     m = view.with_figures(files.model, figures)
-    found = replace(files, model=m, figures=figures)
+    found = replace(files, model=m)
     _write({f"{m.name}.h": _rendered("model.h.j2", m=m), **_described(found)}, files.folder)
     return found
 
@@ -225,8 +228,9 @@ def _described(files: Files, times: Sequence[Measured] = ()) -> dict[str, str]:
     """The memory map, for tools and for people; for them with the times of source lines, where they were measured."""
     late = [f"{where(span) if span else '?'} ({name})" for span, name in files.late_checks]
     found = memory_map(files.unit.module)
-    page = _rendered("report.html.j2", **report(files.unit.module, found, late, files.figures, times))
-    table = memory_json(files.unit, found, files.figures, files.names, files.model.fingerprint)
+    rows, figures = files.model.memory_rows, files.figures
+    page = _rendered("report.html.j2", **report(files.unit.module, found, rows, late, figures, times))
+    table = memory_json(files.unit, found, figures, files.names, files.model.fingerprint)
     return {f"{files.name}.memory.json": table, f"{files.name}.report.html": page}
 
 

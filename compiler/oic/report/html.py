@@ -18,9 +18,8 @@ from oic.diagnostics import Source, cut
 from oic.ir.grouping import by_key
 from oic.ir.module import Buffer, Module, Plan
 from oic.ir.types import StateType
-from oic.memory.layout import arena_bytes
 from oic.memory.map import KINDS, MemoryMap, Order, Placed, PositionRange, growing
-from oic.toolchain.code_metrics import Figures, beside
+from oic.toolchain.code_metrics import Figures, MemoryRow
 
 WIDTH, HEIGHT = 900, 340  # of a drawing without its margins, in pixels
 BAR = 150  # width of a bar of state or weights
@@ -76,10 +75,12 @@ Measured = Mapping[str, Any]
 
 
 def report(
-    module: Module, found: MemoryMap, late_checks: list[str], figures: Figures | None, times: Sequence[Measured] = ()
-) -> dict[str, Any]:
+    module: Module, found: MemoryMap, memory: Sequence[MemoryRow], late_checks: list[str], figures: Figures | None,
+    times: Sequence[Measured] = (),
+) -> dict[str, Any]:  # fmt: skip
     """All that the template names, for a planned module, of which `found` is the map; `figures` where it was compiled.
 
+    memory  the rows of the header's table
     times   of source lines, where they were measured
     """
     plan = module.memory
@@ -89,9 +90,8 @@ def report(
     return {
         "name": module.name,
         "source": source_name(module),
-        "totals": _totals(plan, arena_bytes(module), figures),
+        "totals": list(_totals(plan, memory)),
         "figures": figures,
-        "stacks": [(s.function, f"{s.nbytes:,}", beside(s)) for s in figures.stacks] if figures else [],
         "kinds": _legend(found, buffers, shown),
         "arenas": [_arena(plan, o, own.get(o.function, []), found, module.source) for o in found.orders],
         "bars": [*_states(module), *_weights(module)],
@@ -119,25 +119,14 @@ def _timed(module: Module, times: Sequence[Measured]) -> Iterator[tuple[int, str
         yield number, share if here else "0", module.source.line(number).rstrip(), cells
 
 
-def _totals(plan: Plan, arena: int, figures: Figures | None) -> list[tuple[str, str, str]]:
-    """Rows of the table of memory: its kind, bytes, and what it is."""
-    rows = [
-        ("state", f"{plan.state_bytes:,}", "all that is kept between steps"),
-        ("arena", f"{arena:,}", "the most of an entry, and at least a cache line"),
-    ]
-    for symbol, nbytes in plan.arena_bytes.items():
-        bound = plan.lower_bound.get(symbol, 0)
-        ratio = f"{nbytes / bound:.3f} of the lower bound, {bound:,}" if bound else "nothing to keep"
-        rows.append((f"\N{EM SPACE}{symbol}", f"{nbytes:,}", ratio))
-    weights = plan.weights_bytes if plan.space("weights") else 0  # a blob without any has a header, and is none
-    rows.append(("weights", f"{weights:,}", "read only, shared by sessions"))
-    if figures is not None and figures.code_bytes is not None:
-        rows.append(("code", f"{figures.code_bytes:,}", "instructions and constant tables"))
-    if figures is not None and figures.worst is not None:
-        rows.append(("stack", f"{figures.worst.nbytes:,}", f"at most, in {figures.worst.function}; see below"))
-    elif figures is not None:
-        rows.append(("stack", "", f"not known: {figures.missing}"))
-    return rows
+def _totals(plan: Plan, memory: Sequence[MemoryRow]) -> Iterator[tuple[str, str, str]]:
+    """Rows of the table of memory, of the arena also those of every entry."""
+    for kind, nbytes, what in memory:
+        yield kind, "" if nbytes is None else f"{nbytes:,}", what
+        for symbol, most in plan.arena_bytes.items() if kind == "arena" else ():
+            bound = plan.lower_bound.get(symbol, 0)
+            ratio = f"{most / bound:.3f} of the lower bound, {bound:,}" if bound else "nothing to keep"
+            yield f"  {symbol}", f"{most:,}", ratio
 
 
 def _legend(found: MemoryMap, buffers: list[Buffer], values: list[Placed]) -> list[tuple[str, str, str]]:

@@ -2,7 +2,7 @@
 
 import struct
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,26 +45,28 @@ class Figures:
         return about | {"stack": stack, "stack_missing": self.missing}
 
 
-def table(rows: list[tuple[str, int | None, str]], figures: Figures | None) -> tuple[str, ...]:
-    """The header's table of bytes.
+MemoryRow = tuple[str, int | None, str]
+"""A kind of memory, its bytes where they are one number, and what it is."""
 
-    rows   (memory, bytes, what it is); code and stack are added
-    """
-    rows = list(rows)
-    notes: list[str] = []
+
+def rows(figures: Figures | None) -> list[MemoryRow]:
+    """Code and stack."""
     if figures is None:
-        rows.append(("stack", None, "depends on the compiler: build with one, which CC names, to have the most of "
-                                    "every call here; `make stack` prints the frame of every function"))  # fmt: skip
-    else:
-        if figures.code_bytes is not None:
-            rows.append(("code", figures.code_bytes, "instructions and constant tables, by the compiler named below"))
-        if figures.missing:
-            rows.append(("stack", None, f"not known: {figures.missing}"))
-        else:
-            rows.append(("stack", None, "the most a call needs in the library; a function outside it comes on top:"))
-            names = {THREAD: "a thread of the pool"}
-            rows += [(f"  {names.get(s.function, s.function)}", s.nbytes, beside(s)) for s in figures.stacks]
-        notes = textwrap.wrap(f"Code and stack by {figures.compiler}.", 100, break_on_hyphens=False)
+        return [("stack", None, "depends on the compiler: build with one, which CC names, to have the most of "
+                                "every call here; `make stack` prints the frame of every function")]  # fmt: skip
+    found: list[MemoryRow] = []
+    if figures.code_bytes is not None:
+        found.append(("code", figures.code_bytes, "instructions and constant tables, by the compiler named below"))
+    if figures.missing:
+        return [*found, ("stack", None, f"not known: {figures.missing}")]
+    found.append(("stack", None, "the most a call needs in the library; a function outside it comes on top:"))
+    names = {THREAD: "a thread of the pool"}
+    return found + [(f"  {names.get(s.function, s.function)}", s.nbytes, _beside(s)) for s in figures.stacks]
+
+
+def table(rows: Sequence[MemoryRow], figures: Figures | None) -> tuple[str, ...]:
+    """Lines of the header's table of bytes."""
+    by = f"Code and stack by {figures.compiler}." if figures is not None else ""
     first = max(len("memory"), *(len(what) for what, _, _ in rows))
     width = max(len("bytes"), *(len(f"{n:,}") for _, n, _ in rows if n is not None))
     lines = [f"{'memory':<{first}}  {'bytes':>{width}}  what"]
@@ -74,10 +76,10 @@ def table(rows: list[tuple[str, int | None, str]], figures: Figures | None) -> t
         shown = "" if nbytes is None else f"{nbytes:,}"
         lines.append(f"{what:<{first}}  {shown:>{width}}  {wrapped[0]}".rstrip())
         lines += [" " * (first + width + 4) + more for more in wrapped[1:]]
-    return (*lines, *notes)
+    return (*lines, *textwrap.wrap(by, 100, break_on_hyphens=False))
 
 
-def beside(stack: StackUse) -> str:
+def _beside(stack: StackUse) -> str:
     """What the number leaves out."""
     *most, last = stack.externals or ("",)
     return f"+ {', '.join(most)} or {last}" if most else f"+ {last}" if last else "calls nothing outside"
