@@ -83,15 +83,12 @@ class _Blocks:
 
     def write(self, chunk: memoryview | bytes) -> None:
         view = memoryview(chunk).cast("B")
-        if self.rest:
+        while len(self.rest) + len(view) >= BLOCK:
             missing = BLOCK - len(self.rest)
             self.rest += view[:missing]
             view = view[missing:]
-        if len(self.rest) == BLOCK:
             self.end()
-        for at in range(0, len(view) - BLOCK + 1, BLOCK):
-            self.to.write(view[at : at + BLOCK])
-        self.rest += view[len(view) // BLOCK * BLOCK :]
+        self.rest += view
 
     def end(self) -> None:
         """The last block, which need not be whole."""
