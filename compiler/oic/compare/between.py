@@ -122,12 +122,6 @@ class Sessions:
             machine.load(state)
         return state
 
-    def agreed(self) -> bytes:
-        """The library's copy of its state, which all have loaded; copies that were kept are forgotten."""
-        *_, state = self.copies
-        self.copies = []
-        return state
-
     def alike(self) -> bool:
         """What is saved is the same, unless rounding makes variables differ."""
         values = ((self.reference.fetch_state(name), self.executor.fetch(name)) for name in self.states)

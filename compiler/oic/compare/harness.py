@@ -126,7 +126,7 @@ def compare(
             taken.append(run)
             _act(sessions, number, run.before, verdict)
             if run.before == "take" and verdict.equal:  # which no run without the library does again
-                start, taken = sessions.agreed(), [replace(run, before="")]
+                start, taken = sessions.follow(), [replace(run, before="")]
             if verdict.equal:
                 _step(sessions, number, run, verdict)
                 verdict.steps += 1
