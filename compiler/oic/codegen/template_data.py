@@ -13,7 +13,6 @@ from oic.codegen.c_tree import Array, Declare, Pointer, Type
 from oic.codegen.names import NameScope
 from oic.codegen.statements import function_body
 from oic.ir.encodings import ALIGN, WIDEST
-from oic.ir.module import Module
 from oic.ir.state import COUNTS
 from oic.ir.types import StateType
 from oic.kernels.targets import FUSED, NATIVE, SEPARATE
@@ -92,7 +91,8 @@ class TemplateData:
         self.unit, self.target = unit, target
         self.name, self.macro = unit.name, unit.macro
         self.fingerprint = _uint64(0)
-        self.source = source_name(module)
+        source = module.source.name if module.source else f"{module.name}.oi"
+        self.source = source.replace("\\", "/").rpartition("/")[2].replace("*/", "")  # without its folder
         self.entries = [EntryData(unit, func) for func in module.functions()]
 
         self.weights_array = weights_array and bool(unit.weights)
@@ -207,12 +207,6 @@ def _prototypes(n: str) -> dict[str, Prototype]:
         "open": Prototype("oic_status", f"{n}_open_as", session, path, threads, beside, build),
         "close": Prototype("void", f"{n}_close", session),
     }
-
-
-def source_name(module: Module) -> str:
-    """The file of the source, without its folder."""
-    name = module.source.name if module.source else f"{module.name}.oi"
-    return name.replace("\\", "/").rpartition("/")[2].replace("*/", "")
 
 
 def _not_truncated(unit: Unit) -> list[str]:

@@ -228,9 +228,8 @@ def _described(files: Files, times: Sequence[Measured] = ()) -> dict[str, str]:
     """The memory map, for tools and for people; for them with the times of source lines, where they were measured."""
     late = [f"{where(span) if span else '?'} ({name})" for span, name in files.late_checks]
     found = memory_map(files.unit.module)
-    rows, figures = files.model.memory_rows, files.figures
-    page = _rendered("report.html.j2", **report(files.unit.module, found, rows, late, figures, times))
-    table = memory_json(files.unit, found, figures, files.names, files.model.fingerprint)
+    page = _rendered("report.html.j2", **report(files.model, found, late, times))
+    table = memory_json(files.unit, found, files.figures, files.names, files.model.fingerprint)
     return {f"{files.name}.memory.json": table, f"{files.name}.report.html": page}
 
 

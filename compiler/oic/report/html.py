@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from oic.codegen.template_data import source_name
+from oic.codegen.template_data import TemplateData
 from oic.diagnostics import Source, cut
 from oic.ir.grouping import by_key
 from oic.ir.module import Buffer, Module, Plan
 from oic.ir.types import StateType
 from oic.memory.map import KINDS, MemoryMap, Order, Placed, PositionRange, growing
-from oic.toolchain.code_metrics import Figures, MemoryRow
+from oic.toolchain.code_metrics import MemoryRow
 
 WIDTH, HEIGHT = 900, 340  # of a drawing without its margins, in pixels
 BAR = 150  # width of a bar of state or weights
@@ -74,30 +74,27 @@ Measured = Mapping[str, Any]
 """What was measured of the statements on some lines that are computed together, as `oic bench --json` has it."""
 
 
-def report(
-    module: Module, found: MemoryMap, memory: Sequence[MemoryRow], late_checks: list[str], figures: Figures | None,
-    times: Sequence[Measured] = (),
-) -> dict[str, Any]:  # fmt: skip
-    """All that the template names, for a planned module, of which `found` is the map; `figures` where it was compiled.
+def report(m: TemplateData, found: MemoryMap, late: list[str], times: Sequence[Measured] = ()) -> dict[str, Any]:
+    """All that the template names, for the module of which `found` is the map.
 
-    memory  the rows of the header's table
-    times   of source lines, where they were measured
+    m      what its code is made of
+    times  of source lines, where they were measured
     """
-    plan = module.memory
+    module, plan = m.unit.module, m.unit.module.memory
     shown = [v for v in found.values if v.kind != "number"]
     buffers = sorted(plan.buffers, key=lambda b: (b.space, b.function, b.offset, b.start))
     own = by_key((b.function, b) for b in plan.buffers)
     return {
         "name": module.name,
-        "source": source_name(module),
-        "totals": list(_totals(plan, memory)),
-        "figures": figures,
+        "source": m.source,
+        "totals": list(_totals(plan, m.memory_rows)),
+        "figures": m.figures,
         "kinds": _legend(found, buffers, shown),
         "arenas": [_arena(plan, o, own.get(o.function, []), found, module.source) for o in found.orders],
         "bars": [*_states(module), *_weights(module)],
         "buffers": [_buffer_row(b, found.kind(b)) for b in buffers],
         "values": [_value_row(v) for v in shown],
-        "late_checks": late_checks,
+        "late_checks": late,
         "source_lines": list(_timed(module, times)),
     }
 
