@@ -60,7 +60,6 @@ class Frame:
         self.entries: dict[str, TensorType] = {}  # boxes that values are computed in
         self.late = False  # the state has been changed by now
         self.tried: c.Identifier | None = None  # where a refusal is noted, not made: the variable that has its status
-        self.counts = False  # the function sets counts in the state
         self.spans: tuple[tuple[str, str], ...] = ()  # of its outermost loops it has these iterations, by names
 
     # -- sizes and indices ---------------------------------------------------

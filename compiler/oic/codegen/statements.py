@@ -70,7 +70,6 @@ def _checks(frame: Frame, func: Any) -> None:
     frame.attempt(c.call("oic_check_ready", WHY, STATE))
     for check in persistent.count_checks(frame.unit, func):
         frame.attempt(check)
-    frame.counts = persistent.sets_counts(frame.unit, func)
     for extent, member in face.extents:
         status, name = c.Identifier("OIC_ERR_SHAPE"), c.string(extent.name)
         limits = (c.Member(IN, member), c.integer(0), c.integer(extent.maximum))
@@ -412,8 +411,8 @@ class _Writer(Integers):
             for axis, size in enumerate(value.shape if output.sizes else ()):
                 place = c.Element(c.Member(OUT, output.sizes), c.integer(axis))
                 self.body.add(c.AssignStatement(place, frame.dim(size).value))
-        if frame.counts:
-            unit = frame.unit
+        unit = frame.unit
+        if persistent.sets_counts(unit, op.home.owner):
             assert unit.total is not None
             self.body.add(c.AssignStatement(persistent.member(unit.total), c.call(f"{unit.name}_counts_sum", STATE)))
         self.body.add(c.ReturnStatement(OK))
