@@ -10,7 +10,7 @@ import numpy as np
 
 from oic import dtypes
 from oic.dtypes import Array, DType
-from oic.model import Model, Quant, Tensor
+from oic.model import Model, Tensor
 from oic.model.oinf_write import write_oinf
 
 FILES = ("small.oinf", "old.oinf", "small.safetensors", "small.gguf", "small.npz", "packed.npz")
@@ -28,7 +28,7 @@ def values(dtype: DType, shape: tuple[int, ...], seed: int = 0) -> Array:
 
 
 def small_model() -> Model:
-    """Packed and plain tensors, one without data, one quantised, metadata of every kind."""
+    """Packed and plain tensors, one without data, metadata of every kind."""
     return Model(
         tensors={
             "W.0": np.arange(6, dtype=np.float32).reshape(2, 3),
@@ -36,9 +36,7 @@ def small_model() -> Model:
             "flag": np.array([True, False]),
             "scalar": np.float16(2.5),
             "late": Tensor(None, "i16", (4,)),
-            "q": Tensor(
-                np.int8([[1, 2], [3, 4]]), "i8", quant=Quant(False, 0, (0.5, 2.0), (1, -1))
-            ),
+            "q": np.int8([[1, 2], [3, 4]]),
         },
         sizevars={"D": 3, "B": 1},
         metadata={"leak": 0.1, "on": True, "mode": "clamp up", "steps": [1, 2, 300], "n": -5},

@@ -20,7 +20,7 @@ from model.samples import (
 )
 from oic import dtypes
 from oic.diagnostics import OicError
-from oic.model import Model, Quant
+from oic.model import Model
 from oic.model.gguf import BLOCKS
 from oic.model.inspect import describe, to_json
 from oic.model.oinf_write import write_oinf
@@ -58,7 +58,6 @@ def test_oinf_keeps_everything(samples: Path, tmp_path: Path) -> None:
     assert model.sizevars == given.sizevars
     assert model.metadata == given.metadata
     assert sorted(model.names()) == sorted(given.names())
-    assert model.info("q").quant == Quant(False, 0, (0.5, 2.0), (1, -1))
     assert not model.has("late") and model.info("late").shape == (4,)
     assert model.tensor("t").tolist() == [1, -1, 0, 1, -1]
     write_oinf(tmp_path / "again.oinf", model)
@@ -115,8 +114,6 @@ def test_oinf_refuses_names_and_folders(tmp_path: Path) -> None:
         write_oinf(tmp_path / "m.oinf", Model({"a b": np.zeros(1)}))
     with pytest.raises(OicError, match="model-write"):
         write_oinf(tmp_path / "none" / "m.oinf", Model())
-    with pytest.raises(OicError, match="quantisation"):
-        write_oinf(tmp_path / "m.oinf", small_model(), version=1)
 
 
 def test_oinf_layout_of_version_2(tmp_path: Path) -> None:
@@ -127,6 +124,15 @@ def test_oinf_layout_of_version_2(tmp_path: Path) -> None:
     tensor = struct.pack("<I1s3x3IQ4Q", 1, b"x", 10, 1, 1, 1, 4, 152, 0, 0) + bytes(4)
     data = struct.pack("<f4x", 1)
     assert (tmp_path / "m.oinf").read_bytes() == head + sizevar + tensor + data
+
+
+def test_oinf_passes_over_records_of_a_quantisation(tmp_path: Path) -> None:
+    """The record of other tools: scheme, modes, axes, one scale and one zero point."""
+    record = struct.pack("<4I4Q", 2, 1, 1, 0, 0, 1, 0, 1) + struct.pack("<fi", 0.5, 3)
+    head = struct.pack("<5s6I5Q3x", b"OINF\0", 2, 0, 0, 0, 1, 0, 72, 72, 72, 136, 144 + len(record))
+    tensor = struct.pack("<I1s3x3IQ4Q", 1, b"q", 1, 1, 3, 4, 4, 136, len(record), 144) + bytes(4)
+    (tmp_path / "m.oinf").write_bytes(head + tensor + struct.pack("<4b4x", 1, -2, 3, 4) + record)
+    assert read_everything(tmp_path / "m.oinf").tensor("q").tolist() == [1, -2, 3, 4]
 
 
 # safetensors
@@ -431,7 +437,7 @@ def test_inspect(samples: Path) -> None:
     assert lines["W.0"][-3:] == ["0", "5", "2.5"]
     assert "no data" in text and "min" not in describe(model)
     tensors = {t["name"]: t for t in to_json(model)["tensors"]}
-    assert tensors["q"]["quant"]["zero_points"] == [1, -1] and "min" not in tensors["q"]
+    assert tensors["q"]["shape"] == [2, 2] and "min" not in tensors["q"]
 
 
 @needs_models

@@ -59,8 +59,6 @@ def _tensor(model: Model, info: TensorInfo, stats: bool) -> dict[str, Any]:
         "name": info.name, "dtype": info.dtype.name, "shape": list(info.shape), "has_data": info.has_data,
         "bytes": info.nbytes, "file": info.file, "offset": info.offset,
     }  # fmt: skip
-    if info.quant is not None:
-        found["quant"] = {key: list(v) if isinstance(v, tuple) else v for key, v in vars(info.quant).items()}
     if stats:
         found |= dict(zip(_STATISTICS, _statistics(model, info), strict=False))
     return found

@@ -17,11 +17,8 @@ The payloads that are not tensors:
     number   its bytes; a packed type has one byte        bool     one byte, 0 or 1
     text     u32 bytes, UTF-8, padding to 8               bitset   u32 bits, u32 bytes, the bytes
     array    u32 element type, u32 rank, u64 dimensions[rank], elements, padding to 8
-    quantisation
-             u32 scheme (1 symmetric, 2 asymmetric), u32 scales (1 one, 2 one for each position of
-             an axis), u32 zero points (0 none, 1 one, 2 by axis), u32 0, u64 axis, u64 scales,
-             u64 axis, u64 zero points, f32 scales[], i32 zero points[], padding to 8
 
+A tensor is the integers that it holds: records of a quantisation, which some files have beside it, are passed over.
 Source: OpenInfer, "OINF Format" (docs), and the public tools' output for version 2.
 """
 
@@ -34,13 +31,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from oic.dtypes import ALL, DType, f32, unpack
+from oic.dtypes import ALL, DType, unpack
 from oic.model.budget import LIST, TENSOR, VALUE, text_bytes
 from oic.model.file import ModelFile, check_no_overlap
-from oic.model.tensors import Contents, Mapped, Metadata, Quant, TensorInfo, TensorSource, stored
+from oic.model.tensors import Contents, Mapped, Metadata, TensorInfo, TensorSource, stored
 
 HEADER = struct.Struct("<5s6I5Q3x")
-QUANT = "<IIIIQQQQ"
 TABLES = ("sizevars", "metadata", "tensors")
 _T = TypeVar("_T")
 NAME = re.compile(r"[A-Za-z0-9._-]+")
@@ -168,12 +164,12 @@ class _OinfReader:
             self.file.require(nbytes == dtype.nbytes(count), f"bytes of {what}", self.at - 16, fact)
         else:
             self._absent(f"data of {what}")
-        record, quant = f"quantisation of {what}", None
+        record = f"quantisation of {what}"
         if flags & 2:
-            quant = self._payload(record).quant(shape)
+            self._payload(record)
         elif self.version == 2:
             self._absent(record)
-        info = TensorInfo(name, dtype, shape, offset is not None, nbytes, self.file.name, offset, quant)
+        info = TensorInfo(name, dtype, shape, offset is not None, nbytes, self.file.name, offset)
         return TensorSource(info, None if offset is None else Mapped(self.file, offset))
 
     def _declared(self, what: str) -> tuple[DType, int, tuple[int, ...]]:
@@ -255,29 +251,6 @@ class _Payload:
         self._expect(padded(8 + 8 * rank + dtype.nbytes(count)))
         value: Metadata = self._elements(dtype, shape, 8 + 8 * rank)
         return value
-
-    def quant(self, shape: tuple[int, ...]) -> Quant:
-        """The quantisation record of a tensor of this shape."""
-        scheme, mode, zero_mode, reserved, axis, scales, zero_axis, zeros = self._fields(QUANT)
-        require, size = self._require, struct.calcsize(QUANT)
-        require(scheme in (1, 2), 0, f"scheme {scheme} is neither 1 nor 2")
-        require(mode in (1, 2), 4, f"scale mode {mode} is neither 1 nor 2")
-        require(zero_mode in (0, mode), 8, f"zero point mode {zero_mode} with scale mode {mode}")
-        require(scheme == 2 or zero_mode == 0, 8, "a symmetric scheme has no zero points")
-        require(reserved == 0, 12, f"the reserved field is {reserved}, not 0")
-        require(mode == 1 or axis < len(shape), 16, f"axis {axis} of {len(shape)} dimensions")
-        length = shape[axis] if mode == 2 else 1
-        require(scales == length, 24, f"{scales} scales, but {length} are needed")
-        require(zero_mode == 0 or zero_axis == (axis if mode == 2 else 0), 32, f"axis {zero_axis}")
-        require(zeros == (length if zero_mode else 0), 40, f"{zeros} zero points")
-        self._expect(padded(size + 4 * (scales + zeros)))
-        self.file.charge(VALUE * (scales + zeros), self.what, self.offset)
-        kinds = ((f32, size, scales), (ALL["i32"], size + 4 * scales, zeros))
-        factors, points = (
-            unpack(self.file.view(self.offset + at, 4 * count, self.what), dtype, count) for dtype, at, count in kinds
-        )
-        require(bool(np.isfinite(factors).all()), size, "a scale is not finite")
-        return Quant(scheme == 1, axis if mode == 2 else None, tuple(factors.tolist()), tuple(points.tolist()))
 
 
 def padded(count: int) -> int:

@@ -12,8 +12,8 @@ import numpy as np
 from oic.diagnostics import fail
 from oic.dtypes import ALL, DType, bool_, f32, f64, pack
 from oic.model.model import Model
-from oic.model.oinf import ARRAY, HEADER, NAME, QUANT, TAGS, TEXT, padded
-from oic.model.tensors import Metadata, Quant, TensorInfo
+from oic.model.oinf import ARRAY, HEADER, NAME, TAGS, TEXT, padded
+from oic.model.tensors import Metadata, TensorInfo
 
 
 def write_oinf(path: str | Path, model: Model, version: int = 2) -> None:
@@ -84,15 +84,9 @@ class _Layout:
     def _tensor(self, info: TensorInfo, version: int) -> bytes:
         if info.dtype.name not in TAGS:
             raise fail("model-dtype", f"tensor '{info.name}': .oinf holds no tensors of {info.dtype}")
-        if info.quant is not None and version == 1:
-            text = f"tensor '{info.name}': .oinf version 1 holds no quantisation"
-            raise fail("model-value", text, hint="write version 2")
-        flags, rank = info.has_data | (info.quant is not None) << 1, len(info.shape)
-        entry = _name(info.name) + struct.pack(f"<III{rank}Q", TAGS[info.dtype.name], rank, flags, *info.shape)
+        rank = len(info.shape)
+        entry = _name(info.name) + struct.pack(f"<III{rank}Q", TAGS[info.dtype.name], rank, info.has_data, *info.shape)
         entry += self._place(info.dtype.nbytes(info.count), info.name) if info.has_data else bytes(16)
-        if info.quant is not None:
-            content = _quant_bytes(f"tensor '{info.name}'", info.quant, info.shape)
-            return entry + self._place(len(content), content)
         return entry + bytes(16 if version == 2 else 0)
 
 
@@ -100,18 +94,6 @@ def _name(name: str) -> bytes:
     if not NAME.fullmatch(name):
         raise fail("model-name", f"the name {name!r} cannot be written in .oinf", hint="use A-Z a-z 0-9 . _ -")
     return _written(name)
-
-
-def _quant_bytes(what: str, quant: Quant, shape: tuple[int, ...]) -> bytes:
-    """The record of a quantisation; an `OicError` `model-value` if it is inconsistent."""
-    length = 1 if quant.axis is None else (*shape, -1)[min(quant.axis, len(shape))]
-    zeros = len(quant.zero_points)
-    if len(quant.scales) != length or zeros not in (0, length) or (zeros and quant.symmetric):
-        raise fail("model-value", f"the quantisation of {what} does not suit its shape {shape}")
-    mode, axis = (1, 0) if quant.axis is None else (2, quant.axis)
-    zero_mode, zero_axis = (mode, axis) if zeros else (0, 0)
-    head = struct.pack(QUANT, 1 if quant.symmetric else 2, mode, zero_mode, 0, axis, length, zero_axis, zeros)
-    return _whole(head + np.array(quant.scales, "<f4").tobytes() + np.array(quant.zero_points, "<i4").tobytes())
 
 
 def _whole(raw: bytes) -> bytes:

@@ -18,20 +18,6 @@ Metadata = ConfigScalar | list[Any]  # a list holds scalars or lists
 
 
 @dataclass(frozen=True)
-class Quant:
-    """How the integers of a tensor encode real numbers, as `.oinf` version 2 records it.
-
-    real = (stored - zero_point) * scale.  One scale for the tensor where `axis` is None, else one
-    for each position of that axis; `zero_points` is empty (all 0) or as long as `scales`.
-    """
-
-    symmetric: bool
-    axis: int | None
-    scales: tuple[float, ...]
-    zero_points: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
 class TensorInfo:
     """One tensor of a model, without its elements.
 
@@ -40,7 +26,6 @@ class TensorInfo:
     nbytes  bytes stored (unpacked from compression); 0 without data
     file    the file that holds it; '' in memory
     offset  byte in that file where the stored form begins; None in memory or without data
-    quant   the quantisation the file records beside it, or None
     """
 
     name: str
@@ -50,7 +35,6 @@ class TensorInfo:
     nbytes: int
     file: str = ""
     offset: int | None = None
-    quant: Quant | None = None
 
     @property
     def count(self) -> int:
@@ -74,7 +58,6 @@ class Tensor:
     array: Any
     dtype: DType | str
     shape: tuple[int, ...] | None = None
-    quant: Quant | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,21 +213,20 @@ def from_memory(name: str, value: object) -> TensorSource:
         if not isinstance(value.dtype, DType) and value.dtype not in ALL:
             raise fail("model-dtype", f"tensor '{name}': there is no element type '{value.dtype}'")
         dtype = value.dtype if isinstance(value.dtype, DType) else ALL[value.dtype]
-        quant = value.quant
         if value.array is None:
             return TensorSource(TensorInfo(name, dtype, tuple(value.shape or ()), False, 0), None)
         array = _converted(name, np.asarray(value.array), dtype)
         if value.shape not in (None, array.shape):
             raise fail("model-value", f"tensor '{name}' is of shape {array.shape}, not {value.shape}")
     else:
-        array, quant = np.asarray(value), None
+        array = np.asarray(value)
         own = from_array(array.dtype.newbyteorder("="))
         if own is None:
             text = f"tensor '{name}': no element type for NumPy's {array.dtype}"
             raise fail("model-dtype", text, hint="give Tensor(array, dtype)")
         dtype = own
     array = np.ascontiguousarray(array, dtype.np).reshape(array.shape)
-    info = TensorInfo(name, dtype, array.shape, True, dtype.nbytes(array.size), quant=quant)
+    info = TensorInfo(name, dtype, array.shape, True, dtype.nbytes(array.size))
     return TensorSource(info, Computed(lambda: array))
 
 
