@@ -1,19 +1,16 @@
 """Graphs by templates, templates/graphs/: of a family, but for sizes and element types; of a kind of transformer."""
 
 import math
-import re
 from collections.abc import Iterable
 from functools import cache
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from oic.dtypes import f32
-from oic.importers.checkpoint import Checkpoint, Layers
+from oic.importers.checkpoint import Checkpoint
 from oic.importers.family import FamilyGraph, Request
 from oic.importers.writer import Writer
 from oic.resources import templates_dir
 
-TENSOR = re.compile(r'^ *(\w+).*@(?:ref|pattern)\("(.+)"\);', re.MULTILINE)  # of a constant: its name, and this
 CONSTANTS = "@constants"
 """Where a template has the declarations that it asks a `Writer` for, which are known behind it."""
 
@@ -45,25 +42,19 @@ def _environment() -> Environment:
 
 
 def graph_of(
-    c: Checkpoint, request: Request, features: list[str], metadata: dict[str, object], *, layers: int = 1,
-    context: int | None = None, **values: object,
+    kind: str, c: Checkpoint, request: Request, features: list[str], metadata: dict[str, object], *, layers: int = 1,
+    context: int | None = None, buffers: str = "^$", **values: object,
 ) -> FamilyGraph:  # fmt: skip
-    """The graph of a family whose template has its name.
+    """The graph of a family that is no transformer.
 
+    kind     names its template
     layers   values of `{l}` in the names of tensors
     values   what the template asks for besides
     The others as in `FamilyGraph`.
     """
-    name = f"{c.family}.oi.j2"
-    tensors = dict(TENSOR.findall((templates_dir() / "graphs" / name).read_text(encoding="utf-8")))
-    types = {name: c.dtype(tensor, layers) for name, tensor in tensors.items()}
-    text = _environment().get_template(name).render(
-        values, name=request.name or c.family, summary=f"{c.family}: {'; '.join(features)}", layers=layers,
-        context=context, prefill=request.prefill, types=types,
-        widened={name: "" if type_ is f32 else ", to=f32" for name, type_ in types.items()},
-    )  # fmt: skip
-    weights: dict[str, Layers] = dict.fromkeys(tensors.values(), layers)
-    return FamilyGraph(text, features, weights, "^$", context=context, metadata=metadata)
+    w = Writer(c=c, layers=layers)
+    text = text_of(kind, w, request, features=features, layers=layers, context=context, **values)
+    return FamilyGraph(text, features, w.weights, buffers, context=context, metadata=metadata)
 
 
 def text_of(kind: str, w: Writer, request: Request, **values: object) -> str:

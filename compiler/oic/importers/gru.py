@@ -2,6 +2,7 @@
 
 from oic.diagnostics import fail
 from oic.importers.checkpoint import Checkpoint
+from oic.importers.decoder import Matrix
 from oic.importers.family import FamilyGraph, Request
 from oic.importers.graph_template import graph_of
 
@@ -24,8 +25,8 @@ def program(c: Checkpoint, request: Request) -> FamilyGraph:
                           "embeddings [vocab, width], enc_w_hh [3 units, units]")  # fmt: skip
     begin, end = c.size("decoder_start_token_id", default=2), c.size("eos_token_id", default=3)
     return graph_of(
-        c, request, [f"gated recurrent units, {hidden[1]} wide", "a state of fixed size"],
+        GRU, c, request, [f"gated recurrent units, {hidden[1]} wide", "a state of fixed size"],
         {"model_type": GRU, "decoder_start_token_id": begin, "eos_token_id": end}, context=room,
         read=read[0], read_width=read[1], vocab=written[0], width=written[1], units=hidden[1],
-        order="" if order == "rzn" else f', order="{order}"',
+        head=Matrix("fc_w", "fc_b"), order="" if order == "rzn" else f', order="{order}"',
     )  # fmt: skip

@@ -1,12 +1,13 @@
 """Mamba, a selective state space, in the Hugging Face layout and in GGUF; FalconMamba, which norms what it selects."""
 
+from typing import Any
+
 from oic.importers import gguf
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.decoder import Matrix, Norm, TimeFilter, head
 from oic.importers.family import FamilyGraph, Request
-from oic.importers.graph_template import text_of
+from oic.importers.graph_template import graph_of
 from oic.importers.transformer import ACTIVATIONS, HEAD_COPY, ends
-from oic.importers.writer import Writer
 
 SIGNS = (("backbone.norm_f.weight", "backbone.layers.0.mixer.x_proj.weight"),)
 FALCON = "falcon_mamba"
@@ -46,12 +47,12 @@ def gguf_program(c: Checkpoint, request: Request) -> FamilyGraph:
 
 def _program(
     c: Checkpoint, request: Request, keys: tuple[str, ...], modules: list[str], embed: str, rates: str,
-    activation: str, rms_eps: float | None, head: Matrix, **values: object,
+    activation: str, rms_eps: float | None, head: Matrix, **values: Any,
 ) -> FamilyGraph:  # fmt: skip
     """The graph, whose sizes the shapes tell; `keys` are those of the configuration that say them too."""
     request.recurrent(c)
     convolution = TimeFilter.of(c, modules.pop(1), keys[4])
-    matrices = dict(zip(PARTS, (Matrix.of(c, name) for name in modules), strict=True))
+    matrices: dict[str, Any] = dict(zip(PARTS, (Matrix.of(c, name) for name in modules), strict=True))
     shapes = {name: c.shape(name) for name in (embed, rates, matrices["steps"].tensor)}
     if any(len(shape) != 2 for shape in shapes.values()):
         raise c.misshapen("Mamba", shapes, "[vocab, width], [channels, state], [channels, rank]")
@@ -65,11 +66,8 @@ def _program(
     c.demand(activation in ACTIVATIONS, "hidden_act", activation, ", ".join(ACTIVATIONS))
     features = [f"{inner} channels that remember {state} numbers each", f"convolutions of {taps} taps", activation]
     features += ["norms of what is selected"] * (rms_eps is not None) + ["a state of fixed size"]
-    w = Writer(c=c, layers=layers)
-    text = text_of(
-        "mamba", w, request, features=features, vocab=vocab, width=width, inner=inner, state=state, rank=rank,
-        taps=taps, layers=layers, embed=embed, head=head, rates=rates, convolution=convolution, rms_eps=rms_eps,
-        activation=ACTIVATIONS[activation], **matrices, **values,
+    return graph_of(
+        "mamba", c, request, features, ends(c), layers=layers, buffers=HEAD_COPY if head.tensor == embed else "^$",
+        vocab=vocab, width=width, inner=inner, state=state, rank=rank, taps=taps, embed=embed, head=head, rates=rates,
+        convolution=convolution, rms_eps=rms_eps, activation=ACTIVATIONS[activation], **matrices, **values,
     )  # fmt: skip
-    buffers = HEAD_COPY if head.tensor == embed else "^$"
-    return FamilyGraph(text, features, w.weights, buffers, metadata=ends(c))

@@ -2,12 +2,11 @@
 
 from oic.importers.checkpoint import Checkpoint
 from oic.importers.family import FamilyGraph, Request
-from oic.importers.graph_template import graph_of, number
+from oic.importers.graph_template import graph_of
 
 RWKV = "rwkv5"
 SIGNS = (("emb.weight", "blocks.0.att.time_faaaa", "blocks.0.att.time_mix_g"),)
 LAYER = "blocks.{l}."
-SHARES = [f"time_mix_{name}" for name in "rkvg"] + [f"channel_mix_{name}" for name in "kr"]
 
 
 def program(c: Checkpoint, request: Request) -> FamilyGraph:
@@ -25,13 +24,11 @@ def program(c: Checkpoint, request: Request) -> FamilyGraph:
     features = [f"{decay[0]} heads of {decay[1]}", "a state of fixed size", "layer norm before sublayers"]
     mix = "1, " * (len(c.shape(LAYER + "att.time_mix_r")) - 1) + "D"
     exponents = not all(_within(c, f"blocks.{i}.att.time_decay") for i in range(count))
-    reshaped = exponents or mix != "D" or len(decay) != 3
     return graph_of(
-        c, request, features, {"model_type": RWKV, "vocab_size": embed[0]}, layers=count,
-        vocab=embed[0], width=embed[1], heads=decay[0], size=decay[1], inner=inner[0], heads_eps=number(eps),
-        mix=mix, key="H, Dh, 1" if len(decay) == 3 else "H, Dh", reshaped=reshaped, exponents=exponents,
-        shares={name: "share" if reshaped else f"{name}[l]" for name in SHARES},
-        w="w" if reshaped else "decay[l]", u="u" if reshaped else "bonus[l]",
+        RWKV, c, request, features, {"model_type": RWKV, "vocab_size": embed[0]}, layers=count,
+        vocab=embed[0], width=embed[1], heads=decay[0], size=decay[1], inner=inner[0], heads_eps=eps, mix=mix,
+        key="H, Dh, 1" if len(decay) == 3 else "H, Dh", reshaped=exponents or mix != "D" or len(decay) != 3,
+        exponents=exponents,
     )  # fmt: skip
 
 
