@@ -135,6 +135,36 @@ class ModelFile:
         return math.prod(shape)
 
 
+@dataclass(frozen=True)
+class Section:
+    """A part of a file.
+
+    field   what messages call it
+    offset  its first byte in the file
+    size    bytes
+    """
+
+    file: ModelFile
+    field: str
+    offset: int
+    size: int
+
+    def start(self, count: int) -> bytes:
+        """The first `count` bytes, or all if there are fewer."""
+        return self.file.read(self.offset, min(count, self.size), self.field)
+
+    def charge(self, amount: int) -> None:
+        """Refuse what takes more memory than is left."""
+        self.file.charge(amount, self.field, self.offset)
+
+    def bad(self, slug: str, fact: str) -> OicError:
+        return self.file.bad(slug, self.field, self.offset, fact)
+
+    def require(self, holds: bool, fact: str, at: int = 0) -> None:
+        """Refuse what is `at` so many bytes from the start, unless the condition holds."""
+        self.file.require(holds, self.field, self.offset + at, fact)
+
+
 def cannot_open(path: str | Path, error: Exception) -> OicError:
     """The refusal of a file that the system does not let us read."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

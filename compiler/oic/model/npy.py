@@ -15,7 +15,7 @@ import numpy as np
 from oic import dtypes
 from oic.diagnostics import OicError, fail
 from oic.dtypes import Array, DType
-from oic.model.file import ModelFile
+from oic.model.file import ModelFile, Section
 from oic.model.tensors import opaque, stored
 
 MAX_HEADER = 1 << 16  # bytes
@@ -24,34 +24,6 @@ _HEADER = re.compile(rf"\{{(?: ?'\w+' ?: ?(?:{_VALUE}) ?,?)*+ ?\}}")  # blanks a
 _ITEM = re.compile(rf"'(\w+)' ?: ?({_VALUE})")
 _SHAPE = re.compile(r"\((?:[0-9]{1,19}, ?)*(?:[0-9]{1,19})?\)")
 _OWN = {"V2": dtypes.bf16, "f1": dtypes.f8, "b1": dtypes.bool_}
-
-
-@dataclass(frozen=True)
-class HeaderBytes:
-    """Something that begins with the header of an array.
-
-    field, offset   what messages call it, and its first byte in the file
-    size            bytes
-    """
-
-    file: ModelFile
-    field: str
-    offset: int
-    size: int
-
-    def start(self, count: int) -> bytes:
-        """The first `count` bytes, or all if there are fewer."""
-        return self.file.read(self.offset, min(count, self.size), self.field)
-
-    def charge(self, amount: int) -> None:
-        """Refuse what takes more memory than is left."""
-        self.file.charge(amount, self.field, self.offset)
-
-    def bad(self, slug: str, fact: str) -> OicError:
-        return self.file.bad(slug, self.field, self.offset, fact)
-
-    def require(self, holds: bool, fact: str) -> None:
-        self.file.require(holds, self.field, self.offset, fact)
 
 
 @dataclass(frozen=True)
@@ -77,7 +49,7 @@ class Header:
         return flat.reshape(self.shape)
 
 
-def read_header(source: HeaderBytes) -> Header:
+def read_header(source: Section) -> Header:
     """The header of an array; its shape is not yet compared with the bytes.  Raises OicError."""
     start = source.start(12)
     known = start[:6] == b"\x93NUMPY" and len(start) >= 10 and start[6] in (1, 2, 3)
@@ -121,7 +93,7 @@ def read_npy(path: str | Path) -> Array:
 
 
 def _array(file: ModelFile) -> Array:
-    source = HeaderBytes(file, "header", 0, file.size)
+    source = Section(file, "header", 0, file.size)
     header = read_header(source)
     dtype = element_type(header.descr)
     source.require("O" not in header.descr, "it holds Python objects, which are not read")

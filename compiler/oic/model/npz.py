@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from oic.dtypes import Array, DType
 from oic.model import tensors
 from oic.model.budget import MEMBER, most_inflated
-from oic.model.file import ModelFile, check_no_overlap
-from oic.model.npy import Header, HeaderBytes, element_type, read_header
+from oic.model.file import ModelFile, Section, check_no_overlap
+from oic.model.npy import Header, element_type, read_header
 
 _STORED, _DEFLATED = 0, 8
 _LOCAL = struct.Struct("<4s5H3I2H")
@@ -32,7 +32,7 @@ _ZIP_ERRORS = (zipfile.BadZipFile, NotImplementedError, OSError, ValueError, str
 
 
 @dataclass(frozen=True)
-class _Member(HeaderBytes):
+class _Member(Section):
     """One file of the archive, its bytes at `offset` of the .npz; `size` is that when inflated."""
 
     stored: int  # bytes in the archive

@@ -33,7 +33,7 @@ import numpy as np
 
 from oic.dtypes import ALL, DType, unpack
 from oic.model.budget import LIST, TENSOR, VALUE, text_bytes
-from oic.model.file import ModelFile, check_no_overlap
+from oic.model.file import ModelFile, Section, check_no_overlap
 from oic.model.tensors import Contents, Mapped, Metadata, TensorInfo, TensorSource, stored
 
 HEADER = struct.Struct("<5s6I5Q3x")
@@ -159,7 +159,7 @@ class _OinfReader:
         offset, nbytes = None, 0
         if flags & 1:
             payload = self._payload(what)
-            offset, nbytes = payload.offset, payload.nbytes
+            offset, nbytes = payload.offset, payload.size
             fact = f"{nbytes}, but {dtype}{list(shape)} has {dtype.nbytes(count)}"
             self.file.require(nbytes == dtype.nbytes(count), f"bytes of {what}", self.at - 16, fact)
         else:
@@ -184,32 +184,22 @@ class _OinfReader:
         return TENSOR_TAGS[tag], flags, tuple(self._unsigned(8, f"dimensions of {what}") for _ in range(rank))
 
 
-@dataclass(frozen=True)
-class _Payload:
-    """What lies in `nbytes` at `offset`; `what` messages call it."""
-
-    file: ModelFile
-    what: str
-    offset: int
-    nbytes: int
-
-    def _require(self, holds: bool, at: int, fact: str) -> None:
-        """Refuse what is `at` so many bytes from the start."""
-        self.file.require(holds, self.what, self.offset + at, fact)
+class _Payload(Section):
+    """What is stored of a value."""
 
     def _expect(self, needed: int) -> None:
-        self._require(self.nbytes == needed, 0, f"{self.nbytes} bytes, but its value has {needed}")
+        self.require(self.size == needed, f"{self.size} bytes, but its value has {needed}")
 
     def _fields(self, form: str) -> tuple[int, ...]:
         """The integers that it begins with."""
         least = struct.calcsize(form)
-        self._require(self.nbytes >= least, 0, f"{self.nbytes} bytes, but it has at least {least}")
-        return struct.unpack(form, self.file.read(self.offset, least, self.what))
+        self.require(self.size >= least, f"{self.size} bytes, but it has at least {least}")
+        return struct.unpack(form, self.start(least))
 
     def _elements(self, dtype: DType, shape: tuple[int, ...], at: int) -> Any:
         """Stored elements as plain Python values, nested lists by the shape."""
         count = math.prod(shape)
-        raw = stored(self.file, self.what, self.offset + at, dtype, count)
+        raw = stored(self.file, self.field, self.offset + at, dtype, count)
         return unpack(raw, dtype, count).astype(dtype.wide).reshape(shape).tolist()
 
     def value(self, tag: int, tag_at: int) -> Metadata:
@@ -218,7 +208,7 @@ class _Payload:
         if tag in readers:
             return readers[tag]()
         if tag not in TENSOR_TAGS:
-            raise self.file.bad("model-dtype", f"type of {self.what}", tag_at, f"{tag} is no metadata type")
+            raise self.file.bad("model-dtype", f"type of {self.field}", tag_at, f"{tag} is no metadata type")
         self._expect(TENSOR_TAGS[tag].nbytes(1))
         value: Metadata = self._elements(TENSOR_TAGS[tag], (), 0)
         return value
@@ -226,16 +216,16 @@ class _Payload:
     def _text(self) -> str:
         [length] = self._fields("<I")
         self._expect(padded(4 + length))
-        text = self.file.text(self.offset + 4, length, self.what)
-        self.file.charge(LIST + text_bytes(text), self.what, self.offset)
+        text = self.file.text(self.offset + 4, length, self.field)
+        self.charge(LIST + text_bytes(text))
         return text
 
     def _bits(self) -> list[Any]:
         bits, count = self._fields("<II")
-        self._require(count == (bits + 7) // 8, 4, f"{count} bytes for {bits} bits")
+        self.require(count == (bits + 7) // 8, f"{count} bytes for {bits} bits", 4)
         self._expect(padded(8 + count))
-        self.file.charge(LIST + VALUE * bits, self.what, self.offset)
-        flags = np.unpackbits(self.file.view(self.offset + 8, count, self.what), bitorder="little")[:bits]
+        self.charge(LIST + VALUE * bits)
+        flags = np.unpackbits(self.file.view(self.offset + 8, count, self.field), bitorder="little")[:bits]
         found: list[Any] = flags.astype(bool).tolist()
         return found
 
@@ -243,9 +233,9 @@ class _Payload:
         tag, rank = self._fields("<II")
         if tag not in TENSOR_TAGS or tag == BITSET:
             fact = f"{tag} is no number type"
-            raise self.file.bad("model-dtype", f"element type of {self.what}", self.offset, fact)
-        self.file.require(rank <= 32, f"rank of {self.what}", self.offset + 4, f"{rank} is over 32")
-        dtype, shape, dims = TENSOR_TAGS[tag], self._fields(f"<II{rank}Q")[2:], f"dimensions of {self.what}"
+            raise self.file.bad("model-dtype", f"element type of {self.field}", self.offset, fact)
+        self.file.require(rank <= 32, f"rank of {self.field}", self.offset + 4, f"{rank} is over 32")
+        dtype, shape, dims = TENSOR_TAGS[tag], self._fields(f"<II{rank}Q")[2:], f"dimensions of {self.field}"
         count = self.file.count(shape, dtype.bits, dims, self.offset + 8)
         self.file.charge(_list_bytes(shape), dims, self.offset + 8)
         self._expect(padded(8 + 8 * rank + dtype.nbytes(count)))
