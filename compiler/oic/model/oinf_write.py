@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from oic.diagnostics import fail
-from oic.dtypes import ALL, DType, bool_, f32, f64, pack
+from oic.dtypes import from_array, pack
 from oic.model.model import Model
 from oic.model.oinf import ARRAY, HEADER, NAME, TAGS, TEXT, padded
 from oic.model.tensors import Metadata, TensorInfo
@@ -108,14 +108,14 @@ def _written(text: str) -> bytes:
 
 
 def _value_bytes(key: str, value: Metadata) -> tuple[int, bytes]:
-    """The (type, payload) of a metadata value, in the smallest type that holds it exactly."""
+    """The (type, payload) of a metadata value, in a type that holds it exactly."""
     if isinstance(value, str):
         return TEXT, _written(value)
     array = _exact(value)
-    dtype = _fitting(array)
+    dtype = from_array(array.dtype)
     if dtype is None:
         raise fail("model-value", f"metadata '{key}': .oinf holds no such value: {value!r:.60}")
-    content = pack(array.astype(dtype.np), dtype).tobytes()
+    content = pack(array, dtype).tobytes()
     if not isinstance(value, list):
         return TAGS[dtype.name], content
     return ARRAY, _whole(struct.pack(f"<II{array.ndim}Q", TAGS[dtype.name], array.ndim, *array.shape) + content)
@@ -130,18 +130,3 @@ def _exact(value: Metadata) -> np.ndarray[Any, Any]:
         return np.array(None)
     same = (a == b or b != b for a, b in zip(array.ravel().tolist(), objects.ravel(), strict=True))
     return array if all(same) else objects
-
-
-def _fitting(array: np.ndarray[Any, Any]) -> DType | None:
-    """The smallest element type that holds every value exactly, or None."""
-    if array.dtype.kind == "b":
-        return bool_
-    if array.dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            exact = np.array_equal(array, array.astype("f4").astype("f8"), equal_nan=True)
-        return f32 if exact else f64
-    if array.dtype.kind in "iu":
-        low, high = (int(array.min()), int(array.max())) if array.size else (0, 0)
-        kinds = [ALL[f"{'u' if low >= 0 else 'i'}{bits}"] for bits in (8, 16, 32, 64)]
-        return next(kind for kind in kinds if kind.low <= low and high <= kind.high)
-    return None
