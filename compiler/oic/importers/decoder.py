@@ -263,7 +263,6 @@ class Decoder:
     softcap      c·tanh(s / c) of the scores, final_softcap of the logits, which are divided by logits_divisor or times
                  logits_scale before
     positions    that are learned
-    out_gate     of what attention gives, by head: times the sigmoid of this matrix and what attention takes
     scale_in, scale_out   of what attention takes and gives
     convolution, scan     what layers have that mix tokens so
     enter/leave  between the embedding, of `embed_width`, and the layers, and between these and the head
@@ -313,7 +312,6 @@ class Decoder:
     embed_width: int | None = None
     enter: Matrix | None = None
     leave: Matrix | None = None
-    out_gate: Matrix | None = None
     scale_in: float | None = None
     scale_out: float | None = None
     convolution: ShortConvolution | None = None
@@ -369,7 +367,6 @@ class Decoder:
             "q, k, v clipped" if self.clip else "",
             "biases on q, k, v" if any(m and m.bias for m in (self.qkv, self.q)) else "",
             "scores divided by the layer" if self.by_layer else "",
-            "gates of heads" if self.out_gate else "",
             "parallel residual" if self.parallel else "",
             "sublayers scaled" if self.residual_scale else "",
             "logits scaled" if self.logits_divisor or self.logits_scale else "",
