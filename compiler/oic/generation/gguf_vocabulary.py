@@ -140,25 +140,21 @@ class Scored:
         self._prefix = settings.get(PREFIX + "add_space_prefix", True) is not False
 
     def encode(self, text: str) -> list[int]:
-        found, at = list(self._first), 0
-        text = self._spaced(text)
-        for own in self._own.finditer(text):
-            found += [*self._merged(text[at : own.start()]), self._ids[own[0]]]
-            at = own.end()
-        return found + self._merged(text[at:]) + self._last
+        return [*self._first, *self._parted(self._own, self._spaced(text), self._merged), *self._last]
 
     def marked(self, text: str) -> list[int]:
         """The ids of a text that names all its special tokens; what is between two of them is a text of its own."""
-        found, at = list[int](), 0
-        for token in self._named.finditer(text):
-            found += [*self._merged(self._spaced(text[at : token.start()])), self._ids[token[0]]]
-            at = token.end()
-        return found + self._merged(self._spaced(text[at:]))
+        return self._parted(self._named, text, lambda part: self._merged(self._spaced(part)))
 
     def _pattern(self, *kinds: int) -> re.Pattern[str]:
         """What matches tokens of these types in a text, the longest first."""
         own = sorted((t for t, kind in zip(self._tokens, self._types) if kind in kinds and t), key=len, reverse=True)
-        return re.compile("|".join(map(re.escape, own)) or "(?!)")
+        return re.compile(f"({'|'.join(map(re.escape, own)) or '(?!)'})")
+
+    def _parted(self, tokens: re.Pattern[str], text: str, read: Callable[[str], list[int]]) -> list[int]:
+        """The ids of a text, in which those of these tokens are found first, and others are of what is between them."""
+        parts = tokens.split(text)  # every other one is a token
+        return [i for n, part in enumerate(parts) for i in ([self._ids[part]] if n % 2 else read(part))]
 
     def _spaced(self, text: str) -> str:
         """A text with its spaces as pieces have them."""
