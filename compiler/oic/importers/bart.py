@@ -58,12 +58,9 @@ def _stack(c: Checkpoint, prefix: str, side: str, width: int) -> Stack:
     def matrix(name: str) -> Matrix:
         return Matrix(f"{layer}{name}.weight", f"{layer}{name}.bias")
 
-    def norm(name: str, of: str = layer) -> Norm:
-        return Norm(f"{of}{name}.weight", "layer", EPS, f"{of}{name}.bias")
-
     def attention(name: str) -> AttentionWeights:
         q, k, v, o = (matrix(f"{name}.{n}_proj") for n in ("q", "k", "v", "out"))
-        return AttentionWeights(q, k, v, o, norm(f"{name}_layer_norm"))
+        return AttentionWeights(q, k, v, o, Norm.layer(f"{layer}{name}_layer_norm", EPS))
 
     whole = f"{prefix}{side}."
     rows = c.size("max_position_embeddings", default=1024) + FIRST
@@ -72,7 +69,8 @@ def _stack(c: Checkpoint, prefix: str, side: str, width: int) -> Stack:
         layers=c.layers(f"{side}_layers"), heads=heads, head_size=width // heads, inner=c.size(f"{side}_ffn_dim"),
         attention=attention("self_attn"), cross=attention("encoder_attn") if decodes else None,
         network=Network(matrix("fc1"), matrix("fc2"), c.text("activation_function", default="gelu")),
-        network_norm=norm("final_layer_norm"), places=Places(f"{whole}embed_positions.weight", rows, FIRST),
-        norm_embedding=norm("layernorm_embedding", whole),
-        final=norm("layer_norm", whole) if c.family in BEFORE else None,
+        network_norm=Norm.layer(f"{layer}final_layer_norm", EPS),
+        places=Places(f"{whole}embed_positions.weight", rows, FIRST),
+        norm_embedding=Norm.layer(f"{whole}layernorm_embedding", EPS),
+        final=Norm.layer(f"{whole}layer_norm", EPS) if c.family in BEFORE else None,
     )  # fmt: skip

@@ -54,6 +54,11 @@ class Norm:
     plus_one: bool = False
     by_head: bool = False
 
+    @staticmethod
+    def layer(name: str, eps: float) -> "Norm":
+        """The layer norm of a module, with its bias."""
+        return Norm(f"{name}.weight", "layer", eps, f"{name}.bias")
+
 
 @dataclass(frozen=True)
 class Network:

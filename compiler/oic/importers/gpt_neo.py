@@ -30,10 +30,6 @@ def read(c: Checkpoint) -> Decoder:
     c.demand(width % heads == 0, ASKS[0][0], heads, f"a divisor of 'hidden_size', {width}")
     prefix, eps = _prefix(c), c.number("layer_norm_epsilon", default=1e-5)
     layer, embed = prefix + "h.{l}.", f"{prefix}wte.weight"
-
-    def norm(name: str) -> Norm:
-        return Norm(f"{name}.weight", "layer", eps, f"{name}.bias")
-
     q, k, v, o = (Matrix.of(c, f"{layer}attn.attention.{n}_proj") for n in ("q", "k", "v", "out"))
     return Decoder(
         family="gpt_neo", vocab=c.size("vocab_size"), width=width, heads=heads, kv_heads=heads,
@@ -43,7 +39,8 @@ def read(c: Checkpoint) -> Decoder:
             Matrix.of(c, f"{layer}mlp.c_fc"), Matrix.of(c, f"{layer}mlp.c_proj"),
             c.text("activation_function", default="gelu_new"),
         ),
-        before_attention=norm(f"{layer}ln_1"), before_network=norm(f"{layer}ln_2"), final=norm(f"{prefix}ln_f"),
+        before_attention=Norm.layer(f"{layer}ln_1", eps), before_network=Norm.layer(f"{layer}ln_2", eps),
+        final=Norm.layer(f"{prefix}ln_f", eps),
         head=head(c, "lm_head", embed, default=True),
     )  # fmt: skip
 

@@ -341,10 +341,6 @@ def gpt_neox(c: Checkpoint) -> Decoder:
     prefix = c.prefix("gpt_neox.", "", probe="embed_in.weight")
     layer = prefix + "layers.{l}."
     eps = c.number("layer_norm_eps")
-
-    def norm(name: str) -> Norm:
-        return Norm(f"{name}.weight", "layer", eps, f"{name}.bias")
-
     return Decoder(
         family="gpt_neox", vocab=c.size("vocab_size"), width=width, heads=heads, kv_heads=heads,
         head_size=width // heads, inner=c.size("intermediate_size"), context=c.size("max_position_embeddings"),
@@ -352,8 +348,9 @@ def gpt_neox(c: Checkpoint) -> Decoder:
         qkv=Matrix.of(c, layer + "attention.query_key_value"), order="heads", o=Matrix.of(c, layer + "attention.dense"),
         network=Network(Matrix.of(c, layer + "mlp.dense_h_to_4h"), Matrix.of(c, layer + "mlp.dense_4h_to_h"),
                         c.text("hidden_act")),
-        before_attention=norm(layer + "input_layernorm"), before_network=norm(layer + "post_attention_layernorm"),
-        parallel=c.flag("use_parallel_residual", default=True), final=norm(prefix + "final_layer_norm"),
+        before_attention=Norm.layer(layer + "input_layernorm", eps),
+        before_network=Norm.layer(layer + "post_attention_layernorm", eps),
+        parallel=c.flag("use_parallel_residual", default=True), final=Norm.layer(prefix + "final_layer_norm", eps),
         head=head(c, "embed_out", prefix + "embed_in.weight", default=False),
     )  # fmt: skip
 
@@ -372,11 +369,10 @@ def layers(c: Checkpoint, count: int, size: int) -> tuple[Layer, ...]:
         rotary = sliding
     style = "interleaved" if c.family in INTERLEAVED else "half"
     everywhere, near = (replace(rope(c, size, kind), style=style) for kind in ("full_attention", "sliding_attention"))
-    attends = [kind not in MIXERS for kind in _types(c, count)]
     return tuple(
-        Layer(window if slides else None, (near if slides else everywhere) if turned else None) if looks
-        else Layer(mixers=(MIXERS[kind],))
-        for slides, turned, looks, kind in zip(sliding, rotary, attends, _types(c, count))
+        Layer(mixers=(MIXERS[kind],)) if kind in MIXERS
+        else Layer(window if slides else None, (near if slides else everywhere) if turned else None)
+        for slides, turned, kind in zip(sliding, rotary, _types(c, count))
     )  # fmt: skip
 
 

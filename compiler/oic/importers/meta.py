@@ -17,8 +17,6 @@ NAMES = {
     "head": ("output.weight", "wcls"),
 }
 """Names of tensors: in checkpoints of PyTorch, and in llama2.c's file as a tensor for each of its parts."""
-
-ONCE = ("embed", "final", "head")
 SIZES = {
     "dim": ("dim", "hidden_size"),
     "n_layers": ("n_layers", "num_hidden_layers"),
@@ -31,9 +29,9 @@ SIZES = {
 def _name(c: Checkpoint, part: str) -> str:
     """The name, or pattern, of a part in this checkpoint."""
     plain, short = NAMES[part]
-    if part in ONCE:
-        return short if c.model.has(short) else plain
-    return short + STACKED if c.model.has(short) else plain
+    if not c.model.has(short):
+        return plain
+    return short + STACKED if "{l}" in plain else short
 
 
 def shapes(c: Checkpoint) -> None:

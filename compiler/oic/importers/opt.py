@@ -37,12 +37,8 @@ def read(c: Checkpoint) -> Decoder:
     c.demand(width % heads == 0, "num_attention_heads", heads, f"a divisor of 'hidden_size', {width}")
     prefix = _prefix(c)
     layer, embed = prefix + "layers.{l}.", f"{prefix}embed_tokens.weight"
-
-    def norm(name: str) -> Norm:
-        return Norm(f"{name}.weight", "layer", EPS, f"{name}.bias")
-
     c.require("layer_norm_elementwise_affine", c.flag("layer_norm_elementwise_affine", default=True), True)
-    norms = norm(f"{layer}self_attn_layer_norm"), norm(f"{layer}final_layer_norm")
+    norms = [Norm.layer(f"{layer}{name}", EPS) for name in ("self_attn_layer_norm", "final_layer_norm")]
     last = before and not c.flag("_remove_final_layer_norm", default=False)
     q, k, v, o = (Matrix.of(c, f"{layer}self_attn.{name}_proj") for name in ("q", "k", "v", "out"))
     return Decoder(
@@ -54,7 +50,7 @@ def read(c: Checkpoint) -> Decoder:
         ),
         before_attention=norms[0] if before else None, before_network=norms[1] if before else None,
         after_attention=None if before else norms[0], after_network=None if before else norms[1], norm_sums=not before,
-        final=norm(f"{prefix}final_layer_norm") if last else None,
+        final=Norm.layer(f"{prefix}final_layer_norm", EPS) if last else None,
         embed_width=embed_width if within else None, enter=Matrix.of(c, f"{prefix}project_in") if within else None,
         leave=Matrix.of(c, f"{prefix}project_out") if within else None, head=head(c, "lm_head", embed, default=True),
     )  # fmt: skip
