@@ -115,7 +115,7 @@ class Diagnostic:
         red, blue, bold, off = (tint, "\x1b[34;1m", "\x1b[1m", "\x1b[0m") if color else ("",) * 4
         kind = f"{self.severity}[{self.slug}]"
         head = f"{kind}: {visible(shortened(self.message))}"
-        rest = (head if width is None else _filled(head, width, 4)).removeprefix(kind)
+        rest = (head if width is None else filled(head, width, 4)).removeprefix(kind)
         lines = [f"{red}{kind}{off}{bold}{rest}{off}"]
         places = [*([Note(self.span, self.label)] if self.span else []), *self.notes]
         digits = max((len(str(note.span.line)) for note in places), default=1)
@@ -128,7 +128,7 @@ class Diagnostic:
             lines += _excerpt(note, mark, digits, red if primary else blue, off, room)
         if self.hint:
             hint = f"{gutter} = hint: {visible(shortened(self.hint))}"
-            lines.append(hint if width is None else _filled(hint, width, len(gutter) + 9))
+            lines.append(hint if width is None else filled(hint, width, len(gutter) + 9))
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, object]:
@@ -147,7 +147,7 @@ class Diagnostic:
         }  # fmt: skip
 
 
-def _filled(line: str, width: int, indent: int) -> str:
+def filled(line: str, width: int, indent: int) -> str:
     """A line broken between words, the rest indented."""
     return textwrap.fill(
         line, max(width, LEAST_ROOM), subsequent_indent=" " * indent, break_long_words=False,

@@ -5,7 +5,6 @@ import json
 import math
 import os
 import sys
-import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from shutil import get_terminal_size
@@ -13,7 +12,7 @@ from typing import Any
 
 import click
 
-from oic.diagnostics import Diagnostic, rendered, visible
+from oic.diagnostics import Diagnostic, filled, rendered, visible
 
 
 def json_text(value: Any, indent: int | None = 1) -> str:
@@ -56,13 +55,7 @@ def in_columns(lines: Sequence[str]) -> str:
     if not sys.stdout.isatty():
         return "\n".join(lines)
     width = max(40, get_terminal_size().columns)
-    made = []
-    for line in lines:
-        indent = " " * (len(line) - len(line.lstrip()) + 8)
-        made += textwrap.wrap(
-            line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-        ) or [""]
-    return "\n".join(made)
+    return "\n".join(filled(line, width, len(line) - len(line.lstrip()) + 8) for line in lines)
 
 
 def say(text: str) -> None:
