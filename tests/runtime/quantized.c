@@ -165,6 +165,16 @@ static void products(void)
 static void say(const char *name, uint32_t high, uint32_t low) { board_say(name, high, low); }
 
 static void run(void) { products(); }
+#elif defined(__wasm__)
+#include "wasm.h"
+
+static void say(const char *name, uint32_t high, uint32_t low) { wasm_say(name, high, low); }
+
+int run(void)
+{
+    products();
+    return 0;
+}
 #else
 #include <stdio.h>
 

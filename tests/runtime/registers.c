@@ -507,22 +507,12 @@ int registers(void)
     return OIC_WIDTH;
 }
 
-#if defined(__wasm__) /* node calls registers() */
-__attribute__((no_builtin("memcpy"))) void *memcpy(void *to, const void *from, size_t n)
-{
-    for (size_t i = 0; i < n; ++i) {
-        ((char *)to)[i] = ((const char *)from)[i];
-    }
-    return to;
-}
+#if defined(__wasm__)
+#include "wasm.h"
 
-__attribute__((no_builtin("memset"))) void *memset(void *to, int value, size_t n)
-{
-    for (size_t i = 0; i < n; ++i) {
-        ((char *)to)[i] = (char)value;
-    }
-    return to;
-}
+void say(const char *name, uint32_t high, uint32_t low) { wasm_say(name, high, low); }
+
+int run(void) { return registers(); }
 
 #elif defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' /* a board, which its emulator lets print */
 #include "board.h"

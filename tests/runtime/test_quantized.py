@@ -27,6 +27,7 @@ from oic.operators.conv import Conv2d
 from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from paths import ROOT
 from processor import AVX2
+from runtime import wasm
 from runtime.boards import CORTEX_M4, CORTEX_M55, EMULATOR, EMULATOR_M4
 from runtime.native import AVX512, INTEL, TOOLCHAINS, ZEN5, Toolchain
 
@@ -451,3 +452,8 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.parametrize("machine", MACHINES)
 def test_other_machines_give_the_bits_of_plain_c(machine: str, plain: str, tmp_path: Path) -> None:
     assert plain == hashes(tmp_path, *MACHINES[machine])
+
+
+def test_webassembly_gives_the_bits_of_plain_c(plain: str, tmp_path: Path) -> None:
+    source = ROOT / "tests" / "runtime" / "quantized.c"
+    assert plain == wasm.said([source], tmp_path, "-O2", *WARNINGS, "-Werror", "-I", str(ROOT / "runtime_c"))

@@ -18,24 +18,11 @@ from oic.toolchain.compiler import find_compiler
 from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from paths import ROOT
 from processor import AVX2, AVX512, features
+from runtime import wasm
 from runtime.boards import CORTEX_M0, CORTEX_M4, CORTEX_M55, EMULATOR, EMULATOR_M0, EMULATOR_M4
 from runtime.native import EMULATED
 
 SOURCE = ROOT / "tests" / "runtime" / "registers.c"
-WASM_HEADERS = {
-    "string.h": "#include <stddef.h>\nvoid *memcpy(void *, const void *, size_t);\nvoid *memset(void *, int, size_t);\n",
-    "math.h": "#define sqrtf __builtin_sqrtf\n#define sqrt __builtin_sqrt\n",
-}
-WASM_RUN = """
-const { readFileSync } = require("node:fs");
-const hex = n => (n >>> 0).toString(16).padStart(8, "0");
-const say = (at, high, low) => {
-  const bytes = new Uint8Array(made.exports.memory.buffer);
-  console.log(Buffer.from(bytes.subarray(at, bytes.indexOf(0, at))).toString() + ": " + hex(high) + hex(low));
-};
-const made = new WebAssembly.Instance(new WebAssembly.Module(readFileSync(process.argv[2])), { env: { say } });
-console.log("width: " + made.exports.registers());
-"""
 
 
 @dataclass(frozen=True)
@@ -54,10 +41,6 @@ class Machine:
     needs: tuple[str, ...] = ()
 
 
-WASM = (
-    "--target=wasm32", "-msimd128", "-nostdlib", "-fno-math-errno", "-Wl,--no-entry", "-Wl,--export=registers",
-    "-Wl,--allow-undefined", "-I", ".",
-)  # fmt: skip
 MACHINES = {
     "sse2 gcc": Machine(4, "gcc", ("-msse2",), needs=("sse2",)),
     "sse2 clang": Machine(4, "clang", ("-msse2",), needs=("sse2",)),
@@ -73,32 +56,34 @@ MACHINES = {
     "helium": Machine(1, CORTEX_M55[0], (*CORTEX_M55[1:], "-fno-math-errno"), EMULATOR),
     "arm pairs of halves": Machine(1, CORTEX_M4[0], (*CORTEX_M4[1:], "-fno-math-errno"), EMULATOR_M4),
     "thumb": Machine(1, CORTEX_M0[0], (*CORTEX_M0[1:], "-fno-math-errno"), EMULATOR_M0),
-    "wasm": Machine(4, "clang", WASM, ("node", "run.js")),
+    "wasm": Machine(4, "clang", ("--target=wasm32",)),
 }
 
 
 def results(machine: Machine, folder: Path) -> dict[str, str]:
     """What the program prints.  Skips where it cannot be made or run."""
+    if "--target=wasm32" in machine.flags:
+        return lines_of(wasm.said([SOURCE], folder, "-O2", *WARNINGS, "-Werror", "-I", str(ROOT / "runtime_c")))
     missing = [c for c in (machine.compiler, *machine.runs[:1]) if shutil.which(c) is None]
     if missing:
         pytest.skip(f"no {' and '.join(missing)}")
     if machine.needs and platform.machine().lower() not in ("x86_64", "amd64", "i686"):
         pytest.skip("compilers of this machine make no code for x86")
-    for name, text in (WASM_HEADERS | {"run.js": WASM_RUN}).items() if "--target=wasm32" in machine.flags else ():
-        (folder / name).write_text(text)
     language = "-std=gnu99" if "-nostartfiles" in machine.flags else LANGUAGE  # its start is assembly
     call = [machine.compiler, language, "-O2", *WARNINGS, "-Werror", *MEANING, *machine.flags]
-    call += ["-I", str(ROOT / "runtime_c"), str(SOURCE), "-o", "program", *(["-lm"] if machine.compiler != "clang" else [])]
+    call += ["-I", str(ROOT / "runtime_c"), str(SOURCE), "-o", "program", "-lm"]
     made = subprocess.run(call, cwd=folder, capture_output=True, text=True)
-    if "wasm-ld" in made.stderr and "--target=wasm32" in machine.flags:
-        pytest.skip("clang has no linker for WebAssembly")
     assert made.returncode == 0, made.stderr[:4000]
     if machine.needs and not set(machine.needs) <= features():
         pytest.skip("this processor has not these instructions; the program was compiled")
     program = "program" if machine.runs else "./program"
-    run = subprocess.run([*machine.runs, program], cwd=folder, capture_output=True, text=True, timeout=60)
-    lines = (run.stdout + run.stderr).splitlines()  # an emulated board prints to the second
-    return dict(line.split(": ", 1) for line in lines if ": " in line)
+    run = subprocess.run([*machine.runs, program], cwd=folder, capture_output=True, text=True)
+    return lines_of(run.stdout + run.stderr)  # an emulated board prints to the second
+
+
+def lines_of(printed: str) -> dict[str, str]:
+    """Results by their names."""
+    return dict(line.split(": ", 1) for line in printed.splitlines() if ": " in line)
 
 
 @pytest.fixture(scope="module")
