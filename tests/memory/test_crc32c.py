@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 from oic.memory.crc32c import BLOCK, MULTIPLE, POLYNOMIAL, SCALES, crc32c
+from paths import ROOT
 
 
 def test_the_checksum_is_crc_32c() -> None:
@@ -36,3 +37,9 @@ def test_a_checksum_goes_on() -> None:
     data = random.Random(1).randbytes(BLOCK + 40000)
     for cut in (0, 1, 100, 7000, BLOCK - 1, BLOCK):
         assert crc32c(data[cut:], crc32c(data[:cut])) == crc32c(data), cut
+
+
+def test_nothing_of_ours_has_another_checksum() -> None:
+    """That of zlib is only what other formats say."""
+    sources = sorted((ROOT / "compiler" / "oic").rglob("*.py"))
+    assert [path.name for path in sources if "crc32(" in path.read_text()] == ["npz.py"]

@@ -6,7 +6,6 @@ with generator.session() as session:
 """
 
 import struct
-import zlib
 from collections.abc import Sequence
 from itertools import takewhile
 from typing import NoReturn, Self
@@ -15,11 +14,12 @@ import numpy as np
 
 from oic.diagnostics import Refusal, StepError
 from oic.dtypes import Array
+from oic.memory.crc32c import crc32c
 from oic.session.executor import Executor
 
 HEAD = struct.Struct("<4sII")
-"""Of a saved session: a mark, how many tokens it has read, a CRC-32 over their ids, which follow, i32 each."""
-MARK = b"OICT"
+"""Of a saved session: a mark, how many tokens it has read, a CRC-32C over their ids, which follow, i32 each."""
+MARK = b"OICS"
 
 
 class TextSession:
@@ -73,7 +73,7 @@ class TextSession:
     def save(self) -> bytes:
         """The tokens and the state as bytes."""
         ids = np.array(self.ids, "<i4").tobytes()
-        return HEAD.pack(MARK, len(self.ids), zlib.crc32(ids)) + ids + self.executor.save()
+        return HEAD.pack(MARK, len(self.ids), crc32c(ids)) + ids + self.executor.save()
 
     def load(self, saved: bytes) -> None:
         """What `save` gave, of any session of this graph; `StepError`, with nothing changed, for anything else."""
@@ -81,7 +81,7 @@ class TextSession:
             raise StepError("OIC_ERR_STATE", "this is no saved session", hint="give what save() of a session gave")
         _, count, crc = HEAD.unpack_from(saved)
         ids = saved[HEAD.size : HEAD.size + 4 * count]
-        if zlib.crc32(ids) != crc or len(ids) != 4 * count:
+        if crc32c(ids) != crc or len(ids) != 4 * count:
             raise StepError("OIC_ERR_STATE", "the saved session is damaged: its tokens are not those that were saved")
         before, self.ids = self.ids, []
         try:
