@@ -12,9 +12,9 @@ what fails is named, and the exit status is 1 if that is oic.
 Rows: decode (tokens one by one at positions 16, 512 and 990), prefill (128 and 512 tokens), stream (a step of Silero
 and of two GRU-256 layers), convolve (a layer alone; q8: bytes to bytes), translate (ByT5: 64 bytes in, 128 tokens
 out), first (seconds from the start of a C program to its first token, its weights in the page cache), memory (most
-that it has resident), build (seconds).  `--python` is the interpreter that has the other engines: `pip install
-oic[bench]`.  The limit of prompts is the peak of the units that products with weights of a precision are for: those
-of bytes for q8 and q4, with `--numerics native` the machine's own products of bf16, else f32's, which attention is
+that it has resident), build (seconds, of three).  `--python` is the interpreter that has the other engines: `pip
+install oic[bench]`.  The limit of prompts is the peak of the units that products with weights of a precision are for:
+those of bytes for q8 and q4, with `--numerics native` the machine's own products of bf16, else f32's, which attention is
 counted by, but in that class with `--cache bf16`.  Keys and values of oic are in f32 where weights are, else in 16
 bits, as those of llama.cpp are; `--cache` says otherwise.
 """
@@ -50,9 +50,11 @@ PRECISIONS = ("f32", "f16", "bf16", "q8", "q4")
 POSITIONS = (16, 512, 990)
 PROMPTS = (128, 512)
 STREAMS = ("silero", "gru-256")
+BUILDS = 3  # of one model, from text to library
 REST = 0.3  # seconds before an engine's turn: threads of the one before it spin for so long after their last work
 CACHES = {"f32": 4, "f16": 2, "bf16": 2, "q8": 1}  # bytes of a number; q8 has a scale a head
-UNITS = ("read", "f32", "int8", "bf16")  # of Limits
+UNITS = {"read": ("GB/s", 1), "f32": ("GFLOP/s", 0), "int8": ("Gop/s", 0), "bf16": ("GFLOP/s", 0)}
+"""Of Limits, with their decimals."""
 
 
 class Worker:
@@ -174,6 +176,10 @@ class Run:
         self.limits.setdefault(threads, []).append(found)
         return found
 
+    def limit(self, threads: int, unit: str) -> tuple[float, float]:
+        """The median of all that was probed, and its spread."""
+        return spread([getattr(one, unit) for one in self.limits[threads]])
+
     def workers(self, module: str, **given: Any) -> list[Worker]:
         """A process of every engine that can do it; they load one after the other."""
         found = []
@@ -265,9 +271,14 @@ def decoders(run: Run) -> None:
         if a.wait:
             print("measured", flush=True)
         if "build" in a.rows:
-            for seconds in [w.ask("build") for w in workers if w.engine == "oic"]:
-                run.rows.append(Row(name, "build", precision, threads, 0, 0, 1, [Figure("oic", [seconds])]))
-                print(f"{name:<17}{'build':<14}{precision:<5}{threads} thr  {seconds:.1f} s")
+            for worker in [w for w in workers if w.engine == "oic"]:
+                figure = Figure("oic", worker.ask("build", BUILDS) or [])
+                if not figure.seconds:
+                    run.without(worker, f"{name} {precision} build")
+                    continue
+                run.rows.append(Row(name, "build", precision, threads, 0, 0, 1, [figure]))
+                print(f"{name:<17}{'build':<14}{precision:<5}{threads} thr  {figure.median:.1f} s "
+                      f"±{spread(figure.seconds)[1] * 100:.0f}%", flush=True)  # fmt: skip
         for worker in workers:
             worker.close()
 
@@ -426,10 +437,12 @@ def main() -> int:
     for line in positions(run.rows):
         print(line)
     for threads in sorted(run.limits):
-        limit, most = middle(run.limits[threads]), max(one.read for one in run.limits[threads])
-        print(f"the machine, {threads} thr: {limit.read / 1e9:.1f} GB/s read (most {most / 1e9:.1f}), "
-              f"{limit.f32 / 1e9:.0f} GFLOP/s f32, {limit.int8 / 1e9:.0f} Gop/s int8, "
-              f"{limit.bf16 / 1e9:.0f} GFLOP/s bf16")  # fmt: skip
+        most = max(one.read for one in run.limits[threads])
+        said = []
+        for unit, (of, digits) in UNITS.items():
+            limit, off = run.limit(threads, unit)
+            said.append(f"{limit / 1e9:.{digits}f} {of} {unit} ±{off * 100:.0f}%")
+        print(f"the machine, {threads} thr: {', '.join(said)}; {most / 1e9:.1f} GB/s read at most")
     for (engine, precision), why in run.skipped.items():
         print(f"skipped: {engine} {precision}: {why}")
     for (engine, precision), why in run.failed.items():
@@ -437,7 +450,8 @@ def main() -> int:
     print(", ".join(f"{engine} {version}" for engine, version in run.versions.items()),
           f"; {time.perf_counter() - start:.0f} s", sep="")  # fmt: skip
     if run.arguments.json:
-        limits = {n: vars(middle(all_of)) for n, all_of in run.limits.items()}
+        limits = {n: vars(middle(found)) | {"spread": {unit: run.limit(n, unit)[1] for unit in UNITS}}
+                  for n, found in run.limits.items()}  # fmt: skip
         found = {"limits": limits, "versions": run.versions, "numerics": run.arguments.numerics,
                  "rows": [row.to_json() for row in run.rows],
                  "skipped": [[*key, why] for key, why in run.skipped.items()],

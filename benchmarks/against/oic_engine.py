@@ -31,18 +31,20 @@ class Engine:
     ) -> None:
         self.decoder = DECODERS[decoder]
         large = self.decoder.weight_bytes("f32") / 4 > LARGE
-        with tempfile.TemporaryDirectory() as folder:
-            source, graph = Path(folder) / "in", Path(folder) / "graph"
-            write(self.decoder, source, "BF16" if large else "F32")
-            import_checkpoint(source, graph, context=self.decoder.context, prefill=prompt, cache=cache)
-            start = time.perf_counter()
-            model = oic.Model.open(graph / "model.json")
-            self.built = oic.Synthesizer(
-                oic.parse_file(graph / "graph.oi"), model, fetch=["next", "last"],
-                **options("f32" if large and precision == "bf16" else precision, threads, numerics),
-            ).build()  # fmt: skip
-            self.build_seconds = time.perf_counter() - start
+        self.folder = tempfile.TemporaryDirectory()  # for as long as the process lasts
+        source, self.graph = Path(self.folder.name) / "in", Path(self.folder.name) / "graph"
+        write(self.decoder, source, "BF16" if large else "F32")
+        import_checkpoint(source, self.graph, context=self.decoder.context, prefill=prompt, cache=cache)
+        self.options = options("f32" if large and precision == "bf16" else precision, threads, numerics)
+        self.built, self.seconds = self._built()
         self.prompt, self.executor, self.position = prompt, self.built.make_executor(), 0
+
+    def _built(self) -> tuple[oic.Synthesizer, float]:
+        """A library, and the seconds that it took from text and checkpoint, C compiler and packing included."""
+        start = time.perf_counter()
+        graph, model = oic.parse_file(self.graph / "graph.oi"), oic.Model.open(self.graph / "model.json")
+        built = oic.Synthesizer(graph, model, fetch=["next", "last"], **self.options).build()
+        return built, time.perf_counter() - start
 
     def _feed(self, entry: str, tokens: np.ndarray) -> None:
         self.executor.step(entry, tokens=tokens)
@@ -74,6 +76,6 @@ class Engine:
         self._feed("prefill", tokens)
         return time.perf_counter() - start
 
-    def build(self) -> float:
-        """Seconds that the build took, C compiler and packing included."""
-        return self.build_seconds
+    def build(self, times: int) -> list[float]:
+        """Seconds of so many builds, of which the first was for all else."""
+        return [self.seconds, *(self._built()[1] for _ in range(times - 1))]
