@@ -14,8 +14,8 @@ and of two GRU-256 layers), convolve (a layer alone; q8: bytes to bytes), transl
 out), first (seconds from the start of a C program to its first token, its weights in the page cache), memory (most
 that it has resident), build (seconds, of three).  `--python` is the interpreter that has the other engines: `pip
 install oic[bench]`.  The limit of prompts is the peak of the units that products with weights of a precision are for:
-those of bytes for q8 and q4, with `--numerics native` the machine's own products of bf16, else f32's, which attention is
-counted by, but in that class with `--cache bf16`.  Keys and values of oic are in f32 where weights are, else in 16
+those of bytes for q8 and q4, with `--numerics native` the machine's own products of bf16, else f32's, which attention
+is counted by, but in that class with `--cache bf16`.  Keys and values of oic are in f32 where weights are, else in 16
 bits, as those of llama.cpp are; `--cache` says otherwise.
 """
 
