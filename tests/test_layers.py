@@ -7,12 +7,15 @@ function or under TYPE_CHECKING counts like any other.
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from paths import ROOT
 
 PACKAGE = Path(__file__).parent.parent / "compiler" / "oic"
 
@@ -173,6 +176,16 @@ def test_every_part_is_in_the_table() -> None:
     parts = {path.stem for path in PACKAGE.glob("*.py")}
     parts |= {path.parent.name for path in PACKAGE.glob("*/*.py")}
     assert parts <= set(PARTS), f"not in PARTS: {sorted(parts - set(PARTS))}"
+
+
+def test_every_room_is_told_of_and_imports_what_is_said() -> None:
+    """The table of docs/inside.md: rooms, what they do, what they may import."""
+    rows = re.findall(r"^\| (`.*) \| .* \| (.*) \|$", (ROOT / "docs" / "inside.md").read_text(), re.M)
+    table = [(re.findall(r"`(\w+)(?:/|\.py)`", rooms), re.findall(r"`(\w+)`", imports)) for rooms, imports in rows]
+    folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert folders <= {room for rooms, _ in table for room in rooms}
+    for rooms, imports in table:
+        assert set(imports) <= set().union(*(PARTS[room] for room in rooms)), rooms
 
 
 WRONG = [
