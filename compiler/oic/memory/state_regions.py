@@ -116,7 +116,7 @@ def apart(a: Box, b: Box, known: Ranges) -> bool:
     """No element is known to be, or may be, in both."""
     if a.whole is not b.whole:
         return True
-    return any(_ends_before(a, b, i, known) or _ends_before(b, a, i, known) for i in range(len(a.lengths)))
+    return any(_apart_along(a, b, axis, known) for axis in range(len(a.lengths)))
 
 
 def apart_in_memory(a: Box, b: Box, known: Ranges) -> bool:
@@ -141,10 +141,15 @@ def whole_bytes(box: Box, strides: tuple[Dim, ...]) -> bool:
     return isinstance(count, int) and all(n % per == 0 for n in (*steps, count))
 
 
-def _ends_before(one: Box, other: Box, axis: int, known: Ranges) -> bool:
-    size = one.lengths[axis]
-    end = added(_offset(one, axis, known), known.linear(1 if size is None else size), 1)
-    return known.of_sum(added(_offset(other, axis, known), end, -1))[0] >= 0
+def _apart_along(a: Box, b: Box, axis: int, known: Ranges) -> bool:
+    """One ends before the other starts."""
+    between = added(_offset(b, axis, known), _offset(a, axis, known), -1)
+    size, other = (1 if (n := box.lengths[axis]) is None else n for box in (a, b))
+    if isinstance(size, int) and isinstance(other, int):
+        least, most = known.of_sum(between)
+        return least >= size or most <= -other
+    ends = added(between, known.linear(size), -1), added(between, known.linear(other), 1)
+    return known.of_sum(ends[0])[0] >= 0 or known.of_sum(ends[1])[1] <= 0
 
 
 def _offset(box: Box, axis: int, known: Ranges | None = None) -> LinearForm:
