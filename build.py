@@ -196,6 +196,13 @@ def python(*arguments: str) -> int:
     return subprocess.call([PYTHON, *arguments], cwd=ROOT, env=variables_for_child())
 
 
+def started(*arguments: str) -> subprocess.Popen:
+    """A module of the environment's Python, running in the checkout; its output is read when it has ended."""
+    say("$ python -m " + " ".join(arguments))
+    return subprocess.Popen([PYTHON, "-m", *arguments], cwd=ROOT, env=variables_for_child(), text=True,
+                            encoding="utf-8", errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
 def verb_run(arguments: list) -> int:
     prepare()
     return python(EXAMPLE, *arguments)
@@ -204,12 +211,19 @@ def verb_run(arguments: list) -> int:
 def verb_test(arguments: list) -> int:
     prepare()
     workers = str((os.cpu_count() or 1) + 1)  # one more than processors: tests wait for compilers and for each other
-    failed = [name for name, command in (
+    checks = [(name, started(*command)) for name, command in (  # beside each other: each has use for one processor
         ("ruff", ("ruff", "check", ".")),
         ("mypy", ("mypy",)),
         ("mypy of the code around", ("mypy", "--config-file", "tests/mypy.ini")),
-        ("pytest", ("pytest", "-n", workers, *arguments)),  # pytest last: its summary closes the output
-    ) if python("-m", *command) != 0]
+    )]
+    failed = []
+    for name, check in checks:
+        output, _ = check.communicate()
+        say("%s:\n%s" % (name, output.rstrip()))
+        if check.returncode != 0:
+            failed.append(name)
+    if python("-m", "pytest", "-n", workers, *arguments) != 0:  # last: its summary closes the output
+        failed.append("pytest")
     if failed:
         say("failed: " + ", ".join(failed))
     return 1 if failed else 0

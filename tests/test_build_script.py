@@ -114,6 +114,23 @@ def test_c_compiler_that_cannot_compile(tmp_path: Path) -> None:
     assert "  | math.h: No such file or directory" in done.stderr
 
 
+def test_every_check_runs_and_what_failed_is_named(
+    build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The checks run beside each other; what each said is printed whole, in their order, and before pytest begins."""
+    program = tmp_path / "python"
+    program.write_text('#!/bin/sh\n[ "$2" = ruff ] && sleep 0.5\necho "said $*"\n[ "$4" != tests/mypy.ini ]\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(build, "PYTHON", program)
+    monkeypatch.setattr(build, "prepare", lambda: None)
+    assert build.verb_test(["-x"]) == 1
+    told = capfd.readouterr().out.splitlines()
+    pytest_call = f"said -m pytest -n {(os.cpu_count() or 1) + 1} -x"
+    checks = ["said -m ruff check .", "said -m mypy", "said -m mypy --config-file tests/mypy.ini"]
+    assert [line for line in told if line.startswith("said")] == [*checks, pytest_call]
+    assert told[-1].endswith("failed: mypy of the code around")
+
+
 def test_python_without_ensurepip(tmp_path: Path) -> None:
     """As Debian's, without the package python3-venv."""
     (tmp_path / "ensurepip.py").write_text("raise ImportError('no', name='ensurepip')\n")
