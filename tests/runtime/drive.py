@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compilers import optimizing
+from compilers import level, optimizing
 from oic import dtypes
 from oic.dtypes import Array, DType
 from oic.ir.core import Place, Value
@@ -37,10 +37,10 @@ SHARE = {"gcc-native": (0, 4), "clang-native": (1, 4), "gcc-sanitized": (2, 5)} 
 DIRECT = 12  # cases of a program that show their sizes to the compiler: each is compiled for itself
 BUILDS = {
     "gcc-native": ("gcc", *optimizing("gcc"), "-march=native"),
-    "gcc-portable": ("gcc", "-O2"),
+    "gcc-portable": ("gcc", level("-O2")),
     # Instrumented divisions look to gcc like conversions that it warns of.
     "gcc-sanitized": ("gcc", "-O0", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Wno-conversion"),
-    "clang-native": ("clang", "-O3", "-march=native"),
+    "clang-native": ("clang", level("-O3"), "-march=native"),
 }
 
 

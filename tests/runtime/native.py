@@ -12,7 +12,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from compilers import optimizing
+from compilers import level, optimizing
 from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from paths import ROOT
 from processor import AVX2, features
@@ -60,9 +60,9 @@ class Toolchain:
 
 
 TOOLCHAINS = (
-    Toolchain("gcc", "gcc", ("-O2",)),
+    Toolchain("gcc", "gcc", (level("-O2"),)),
     Toolchain("gcc-native", "gcc", (*optimizing("gcc"), "-march=native")),
-    Toolchain("clang", "clang", ("-O2",)),
+    Toolchain("clang", "clang", (level("-O2"),)),
     Toolchain("gcc-sanitized", "gcc", tuple(SANITIZE)),
     *(() if shutil.which("gcc") or shutil.which("clang") else (Toolchain("cc", "cc", ("-O2",)),)),
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from compilers import level
 from oic import dtypes
 from oic.dtypes import Array
 from oic.ir.encodings import PANELS, encoded
@@ -103,7 +104,7 @@ static void taken(const void *context, const float *restrict sum, ptrdiff_t ld, 
 
 
 PLAIN = Toolchain("gcc-plain", "gcc", ("-O0", "-march=native", "-DOIC_PORTABLE"))
-EIGHT = Toolchain("gcc-avx2", "gcc", ("-O2", "-march=x86-64-v3"), AVX2)  # lanes of a register, also where the machine has more
+EIGHT = Toolchain("gcc-avx2", "gcc", (level("-O2"), "-march=x86-64-v3"), AVX2)  # lanes of a register, also where the machine has more
 
 
 def built(toolchain: Toolchain, folder: Path) -> CDLL:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from compilers import level
 from oic import dtypes
 from oic.dtypes import Array
 from oic.ir.core import Value
@@ -151,9 +152,9 @@ void winograd(const void *const *p, const ptrdiff_t *n)
 }
 """
 BUILDS = (
-    *TOOLCHAINS, Toolchain("gcc-plain", "gcc", ("-O2", "-march=native", "-DOIC_PORTABLE")), AVX512, INTEL, ZEN5,
-    Toolchain("gcc-avx2", "gcc", ("-O2", "-march=x86-64-v3"), AVX2),
-    Toolchain("gcc-avxvnni", "gcc", ("-O2", "-march=x86-64-v3", "-mavxvnni"), (*AVX2, "avx_vnni")),
+    *TOOLCHAINS, Toolchain("gcc-plain", "gcc", (level("-O2"), "-march=native", "-DOIC_PORTABLE")), AVX512, INTEL, ZEN5,
+    Toolchain("gcc-avx2", "gcc", (level("-O2"), "-march=x86-64-v3"), AVX2),
+    Toolchain("gcc-avxvnni", "gcc", (level("-O2"), "-march=x86-64-v3", "-mavxvnni"), (*AVX2, "avx_vnni")),
 )  # fmt: skip
 
 
