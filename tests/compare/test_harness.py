@@ -224,3 +224,15 @@ def test_keys_masked_by_the_lowest_number_leave_the_bound_as_it_is() -> None:
         model = Model(tensors={"bias": np.array([0, 0, lowest], np.float32)})
         assert verdict("y", np.nextafter(np.float32(0.75), np.float32(1)), text, model=model).equal
         assert not verdict("y", np.float32(0.7501), text, model=model).equal
+
+
+LARGE = """dynamic { x: f32[3]; } constant { w: f32[3, 3] @init(3e38); } volatile { y: f32[3]; z: f32[3]; }
+block entry { op linear(x, w) >> y; op sqrt(x) >> z; return; }"""
+
+
+def test_a_sum_whose_parts_may_leave_the_range_may_be_infinite_or_nan() -> None:
+    """1.5 + 0 - 2 times 3e38: the order of the additions decides."""
+    for value in (np.inf, -np.inf, np.nan):
+        assert len(verdict("y", value, LARGE).doubts) == 1
+        assert not verdict("z", value, LARGE).equal
+    assert verdict("", 0, LARGE, np.nan).equal and not verdict("", 0, LARGE, np.inf).doubts

@@ -148,7 +148,7 @@ def doubtful(
 ) -> bool:
     """Errors within the bounds may give the compiled answer, too, in the last of these runs from a saved state."""
     exact = _again(Machine(module, compiled), start, runs, found)
-    machines = (PerturbedMachine(module, seed, MARGIN, compiled) for seed in range(RUNS, RUNS + DOUBTS))
+    machines = (PerturbedMachine(module, seed, MARGIN, compiled, np.inf) for seed in range(RUNS, RUNS + DOUBTS))
     perturbed = [_again(machine, start, runs, found) for machine in machines]
     if isinstance(exact, str):
         return exact == found.reference and any(other == found.compiled for other in perturbed)
@@ -263,18 +263,21 @@ def differences(one: Array, two: Array, versions: list[Array]) -> tuple[Array, A
         return error, np.where((low <= two) & (two <= high), error, 0.0)
     a, b = one.astype(np.float64), two.astype(np.float64)
     with np.errstate(all="ignore"):
-        error = np.abs(a - b)
-        error = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, error)
-        error = np.where(np.isnan(error), np.inf, error)
-        spread = np.zeros(one.shape)
+        error, spread = _apart(a, b), np.zeros(one.shape)
         for v in versions:
-            spread = np.fmax(spread, np.abs(v.astype(np.float64) - a))
+            spread = np.maximum(spread, _apart(a, v.astype(np.float64)))
     if not spread.any():
         return error, np.zeros(one.shape)  # nothing on the way here is inexact
     finite = spread[np.isfinite(spread)]
     # A single element may by chance be alike in all runs; its neighbours tell the scale.
     typical = np.sqrt(np.mean(finite**2)) if finite.size else 0.0
     return error, MARGIN * np.maximum(spread, typical) + FLOOR * last_place(one, dtype)
+
+
+def _apart(a: Array, b: Array) -> Array:
+    """How far f64 elements are from each other: NaN infinitely from all but NaN."""
+    error = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(a - b))
+    return np.where(np.isnan(error), np.inf, error)
 
 
 def _float_of(array: Array) -> DType | None:

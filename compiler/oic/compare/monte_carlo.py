@@ -22,11 +22,14 @@ from oic.reference.interpret import Compiled, Machine
 class PerturbedMachine(Machine):
     """The interpreter of GRAPH with an error within its bound added to every float result.
 
-    times   the errors are so many times as large
+    times    the errors are so many times as large
+    endless  the error where a bound is infinite
     """
 
-    def __init__(self, module: Module, seed: int, times: float = 1.0, compiled: Compiled | None = None) -> None:
-        self.random, self.times = np.random.default_rng(seed), times
+    def __init__(
+        self, module: Module, seed: int, times: float = 1.0, compiled: Compiled | None = None, endless: float = 0.0
+    ) -> None:
+        self.random, self.times, self.endless = np.random.default_rng(seed), times, endless
         super().__init__(module, compiled)
 
     def write(self, op: Op, arrays: list[Array]) -> None:
@@ -44,8 +47,9 @@ class PerturbedMachine(Machine):
         absent = np.isnan(plain)
         if not allowed.any() and not absent.any():
             return array
+        allowed = np.where(np.isinf(allowed), self.endless, allowed)
         error = self.times * allowed * self.random.uniform(-1.0, 1.0, array.shape)
         with np.errstate(all="ignore"):
-            found = np.where(np.isfinite(plain) & np.isfinite(error), plain + error, plain)
+            found = np.where(np.isfinite(plain) | np.isinf(error), plain + error, plain)
             found = np.where(absent, np.copysign(np.nan, self.random.uniform(-1.0, 1.0, array.shape)), found)
             return dtypes.store(found.astype(dtype.wide), dtype)
