@@ -41,9 +41,14 @@ CASES = {
     "another reads one": (ROWS + "op linear(x, a) >> y; op relu(b) >> z;", {"w.0": (50, 96)}, ""),
     "another reads rows of all": (SLICE + "op linear(x, w) >> y; op relu(a) >> z;", {}, "'relu' reads it"),
     "groups are cut": ("assign a: f32[80, 64]; op slice(w, axis=1, start=8, end=72) >> a;"
-                       "op linear(x, w) >> y; op linear(c, a) >> z;", {}, "parts of it overlap"),
+                       "op linear(x, w) >> y; op linear(c, a) >> z;", {},
+                       "parts of it overlap, and are not of whole groups"),
     "of other groups": (ROWS + "assign t: f32[96, 50]; op transpose(a, perm=[1, 0]) >> t;"
-                        "op linear(x, a) >> y; op matmul(h, t) >> z;", {}, "parts of it overlap"),
+                        "op linear(x, a) >> y; op matmul(h, t) >> z;", {},
+                        "parts of it may overlap, and are read in different layouts"),
+    "turned, then cut": ("assign t: f32[96, 80]; assign a: f32[96, 48]; assign b: f32[96, 32]; op transpose(w, perm=[1, 0]) >> t;"
+                         "op split(t, axis=1, sizes=[48, 32]) >> a, b; op matmul(x, a) >> y; op matmul(h, b) >> z;", {},
+                         "parts of it may overlap"),
     "half of a family": ("loop layers (l in 0..2) { assign a: f32[48, 96];"
                          "op slice(v[l], axis=0, start=32, end=80) >> a; op linear(x, a) >> y; op linear(h, a) >> z; }",
                          {"v.0": (2, 48, 96)}, ""),

@@ -152,11 +152,11 @@ def _take_apart(module: Module, rules: list[Rule], *, auto: bool) -> tuple[list[
             continue
         fits = [_part_fit(module, cut, number, rules, auto=auto) for number in range(len(cut.parts))]
         reasons |= {cut.symbol(number): fit.reason for number, fit in enumerate(fits)}
-        if any(fit.encoding for fit in fits) and (not cut.overlaps() or (not auto and _alike(cut, fits))):
+        whole = _why_whole(cut, fits, auto=auto) if any(fit.encoding for fit in fits) else None
+        if whole == "":
             cuts.append(cut)
         else:
-            overlap = "parts of it overlap" if any(fit.encoding for fit in fits) else ""
-            reasons[constant.symbol] = next((fit.reason for fit in fits if fit.reason), overlap)
+            reasons[constant.symbol] = next((fit.reason for fit in fits if fit.reason), whole or "")
     take_apart(module, cuts)
     return cuts, reasons
 
@@ -174,19 +174,28 @@ def _part_fit(module: Module, cut: Cut, number: int, rules: list[Rule], *, auto:
     return next((fit for fit in fits if fit.encoding), fits[0] if fits else Fit())
 
 
-def _alike(cut: Cut, fits: "Sequence[Fit]") -> bool:
-    """All parts have the same groups of the same elements, and are smaller than the whole as it is declared."""
-    encodings = {fit.encoding for fit in fits}
-    if len(encodings) > 1 or "" in encodings:
-        return False
-    encoding = encodings.pop()
-    types = [values[0].tensor for values in cut.parts]
-    if storage_of(encoding) in GROUP_STORAGES:
+def _why_whole(cut: Cut, fits: "Sequence[Fit]", *, auto: bool) -> str:
+    """Why a constant is not taken apart: what several parts have is not the same in all.
+
+    "" where it is: all have the same groups of the same elements, and are smaller than the whole as it is declared.
+    """
+    if not cut.overlaps():
+        return ""
+    boxes = [cut.box(number) for number in range(len(cut.parts))]
+    known = all(exact for _, exact in boxes)
+    said = "parts of it overlap" if known else "parts of it may overlap"
+    encoding, *others = {fit.encoding for fit in fits}
+    if auto or len({storage_of(e) for e in (encoding, *others)}) > 1:
+        return said
+    if others:
+        return f"{said}, and are read in different layouts"
+    types, storage = [values[0].tensor for values in cut.parts], storage_of(encoding)
+    if storage in GROUP_STORAGES:
         axis, shape = -2 if layout_of(encoding) == COLUMNS else -1, cut.roots[0].tensor.maximum
-        boxes = [cut.box(number) for number in range(len(cut.parts))]
-        if not all(exact and whole_groups(box[axis], shape[axis]) for box, exact in boxes):
-            return False
-    return sum(nbytes(t.dtype, t.maximum, encoding) for t in types) < cut.nbytes
+        if not known or not all(whole_groups(box[axis], shape[axis]) for box, _ in boxes):
+            return f"{said}, and are not of whole groups" if known else said
+    smaller = sum(nbytes(t.dtype, t.maximum, encoding) for t in types) < cut.nbytes
+    return "" if smaller else said
 
 
 def why_declared(kept: Iterable[tuple[str, str]]) -> str:
@@ -230,8 +239,9 @@ def _limit(text: str) -> int | float:
     found = re.fullmatch(r"auto:([0-9]+\.?[0-9]*|\.[0-9]+)([KMG]?)B?", text)
     value = float(found[1]) if found else 0.0
     if found is None or value <= 0:
-        more = ": constants get a share of their own of what has room for code too (--flash)" if text == "auto" else ""
-        raise fail("weights-rule", f"'{text}' states no size and no bound", hint=f"auto:8M, or auto:0.05{more}")
+        part = " (of --flash, what the code leaves)" if text == "auto" else ""
+        hint = f"auto:8M for bytes of all constants{part}, auto:0.05 for the error of each"
+        raise fail("weights-rule", f"'{text}' states no size and no bound", hint=hint)
     unit = found[2]
     return value if value < 1 and not unit else int(value * (1 << 10 * " KMG".index(unit or " ")))
 
