@@ -97,6 +97,12 @@ def test_a_binding_that_is_none(oic: Oic, option: str, value: str) -> None:
     assert done.status == 2 and "Usage: oic check" in done.err
 
 
+@pytest.mark.parametrize("option", ["--set", "--max"])
+def test_a_binding_that_is_given_twice(oic: Oic, option: str) -> None:
+    done = oic("check", "average.oi", option, "D=1", option, "D=1")
+    assert done.status == 2 and "'D' is given twice" in done.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "slug", "text"),
     [

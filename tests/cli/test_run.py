@@ -186,6 +186,7 @@ def test_an_input_that_differs_by_step(oic: Oic) -> None:
         (["--each", "z=rows.npy"], 1, "there is no input 'z' (known: x)"),
         (["--each", "x=deep.npy"], 1, "'x' has the shape [4, 1, 2], and for each step has [steps, 2]"),
         (["--each", "x=rows.npy", "--input", "x=[1,2]"], 2, "by --each"),
+        (["--each", "x=rows.npy", "--each", "x=rows.npy"], 2, "'x' is given twice"),
     ):  # fmt: skip
         done = oic(*RUN, *given)
         assert done.status == status and said in done.err, done.err

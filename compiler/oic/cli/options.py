@@ -3,6 +3,7 @@
 import io
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from functools import reduce, wraps
@@ -65,9 +66,13 @@ def number_option(flag: str, name: str, least: int, default: int, text: str, mos
 
 def pairs_option(flag: str, name: str, pair: Callable[[str], Any], metavar: str, text: str) -> Option:
     """An option that may be given any number of times, as a dict."""
-    return click.option(
-        flag, name, type=pair, metavar=metavar, multiple=True, callback=lambda _, __, found: dict(found), help=text
-    )
+
+    def once(_: click.Context, __: click.Parameter, found: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+        if twice := [key for key, count in Counter(key for key, _ in found).items() if count > 1]:
+            raise click.BadParameter(f"'{twice[0]}' is given twice")
+        return dict(found)
+
+    return click.option(flag, name, type=pair, metavar=metavar, multiple=True, callback=once, help=text)
 
 
 def together(*options: Option) -> Option:
