@@ -71,8 +71,9 @@ def test_entries_are_whole_bounded_and_never_in_the_way(tmp_path: Path, monkeypa
     (cache.folder / "key4" / "file").write_bytes(b"changed")
     assert cache.get("key4", tmp_path / "changed") is None and not (cache.folder / "key4").exists()
     (cache.folder / "bad").mkdir()
-    (cache.folder / "bad" / "entry.json").write_text("[]")
-    assert cache.get("bad", tmp_path / "bad") is None
+    for text in ("[]", "[" * 100_000):
+        (cache.folder / "bad" / "entry.json").write_text(text)
+        assert cache.get("bad", tmp_path / "bad") is None
     shutil.rmtree(cache.folder)
     cache.folder.write_text("a file")
     file.write_bytes(b"1")

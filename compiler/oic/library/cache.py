@@ -72,7 +72,7 @@ class Cache:
             _second_name(file, to)
             os.utime(entry / "entry.json")
             return found["notes"]
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             with suppress(OSError):
                 to.unlink(missing_ok=True)
             return None
