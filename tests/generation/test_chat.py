@@ -164,7 +164,11 @@ def test_where_templates_are_found(tmp_path: Path) -> None:
         config.unlink()
         assert found() == "gguf <s>"
         generator._told = {k: v for k, v in generator._told.items() if k != "tokenizer.chat_template"}
-        with pytest.raises(oic.OicError, match="there is no chat template in"):
+        with pytest.raises(oic.OicError, match="there is no chat template in '.*'\n.*put chat_template.jinja there"):
+            found()
+        generator.source = folder / "model.gguf"
+        generator.source.touch()
+        with pytest.raises(oic.OicError, match="there is no chat template in '.*gguf'\n.*jinja beside it"):
             found()
 
 

@@ -196,6 +196,32 @@ def test_prompts_that_are_none(generator: oic.Generator) -> None:
         generator.encode("text")
 
 
+def test_ends_beyond_the_vocabulary_and_filters_without_a_temperature_are_refused(
+    source: Path, generator: oic.Generator
+) -> None:
+    for end in (24, -1):
+        with pytest.raises(oic.OicError, match=f"cannot end after {end}: ids of this model are 0 to 23"):
+            ids(generator, [1], 2, stop_ids=[3, end])
+    for option in (["--top-k", "5"], ["--top-p", "0.5"]):
+        done = CliRunner().invoke(main, ["generate", str(source), "--ids", "1", *option])
+        assert done.exit_code == 1 and "a temperature of 0 takes the likeliest" in done.stderr
+
+
+def test_logits_that_are_nan_are_refused(tmp_path: Path) -> None:
+    """The weights of one token are NaN: where its row is not read it has a logit all the same."""
+    folder = checkpoint(tmp_path / "in", nan="lm_head.weight")
+    with oic.Generator(folder) as made, pytest.raises(oic.OicError, match="the logits of new token 0 are NaN"):
+        ids(made, [1, 2], 3)
+
+
+def test_a_generator_that_is_closed_makes_no_sessions(source: Path) -> None:
+    with oic.Generator(source) as made:
+        assert ids(made, [1], 1)
+    for call in (made.session, lambda: ids(made, [1], 1)):
+        with pytest.raises(oic.OicError, match="this generator is closed"):
+            call()
+
+
 def test_ids_need_no_tokenizer(source: Path, generator: oic.Generator, tmp_path: Path) -> None:
     """A folder's tokenizer may need a package that is not there, or be damaged: that concerns texts alone."""
     shutil.copytree(source, tmp_path / "in")

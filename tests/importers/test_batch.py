@@ -102,6 +102,26 @@ def test_a_prompt_gives_the_last_logits_of_each_row(pair: Any) -> None:
     assert many.fetch("pos").tolist() == [8, 1, 13]
 
 
+def test_one_row_begins_anew(tmp_path: Path) -> None:
+    """By the entry that `docs/models.md` adds."""
+    made = Pair(tmp_path, "mixtral").many
+    restart = "dynamic { row: i32; } block restart @entry { cache.reset pos[row]; }\n"
+    text = made.graph.read_text().replace("  block entry", f"{restart}  block entry", 1)
+    with oic.Simulator(oic.parse(text), oic.Model.open(made.model)).make_executor() as ex:
+        first = fed(ex, prompts(3, 3, 3))["logits"]
+        ex.step("restart", row=1)
+        again = fed(ex, prompts(3, 3, 3))["logits"]
+        assert ex.fetch("pos").tolist() == [6, 3, 6]
+        assert [bool((a == b).all()) for a, b in zip(first, again)] == [False, True, False]
+
+
+def test_choices_of_experts_are_as_many_as_are_sorted_exactly(tmp_path: Path) -> None:
+    source = checkpoint(tmp_path / "in", "mixtral", max_position_embeddings=1 << 24)
+    with pytest.raises(oic.OicError, match="choose 16,777,218 experts, and 16,777,216 at most"):
+        import_checkpoint(source, tmp_path / "out", prefill=(1 << 23) + 1)
+    import_checkpoint(source, tmp_path / "out", prefill=1 << 23)
+
+
 def test_what_is_behind_a_length_has_no_effect(pair: Any) -> None:
     many, _ = pair
     rows, states = prompts(4, 2, 6), []

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import oic
 from importers import checkpoints
 from model.samples import write_safetensors
+from oic.cli.main import main
 from oic.importers import import_checkpoint
 from oic.importers.decoder_graph import _loops
 from paths import models_dir, needs_models
@@ -37,15 +39,20 @@ EXAMPLES = {"gpt2": "gpt2-tiny", "llama": "llama-tiny"}
 
 
 def checkpoint(
-    folder: Path, without: str = "", more: tuple[str, ...] = (), null: tuple[str, ...] = (), **config: Any
+    folder: Path, without: str = "", more: tuple[str, ...] = (), null: tuple[str, ...] = (), nan: str = "", **config: Any
 ) -> Path:
-    """A small random Llama; `None` takes a field out of its configuration, `null` are there without a value."""
+    """A small random Llama; `None` takes a field out of its configuration, `null` are there without a value.
+
+    nan   a tensor whose last row is NaN
+    """
     rng = np.random.default_rng(3)
     shapes = {f"model.layers.{i}.{n}.weight": s for i in range(2) for n, s in SHAPES.items()}
     shapes |= {"model.embed_tokens.weight": (24, 8), "model.norm.weight": (8,), "lm_head.weight": (24, 8)}
     names = [n for n in (*shapes, *more) if n != without]
     folder.mkdir()
     tensors = {n: ("F32", rng.standard_normal(shapes.get(n, (8,))).astype(np.float32)) for n in names}
+    for name in filter(None, [nan]):
+        tensors[name][1][-1] = np.nan
     write_safetensors(folder / "model.safetensors", tensors)
     given = {k: v for k, v in (CONFIG | config).items() if v is not None} | dict.fromkeys(null)
     (folder / "config.json").write_text(json.dumps(given))
@@ -74,6 +81,22 @@ def test_a_checkpoint_becomes_a_graph_that_refers_to_it(tmp_path: Path) -> None:
         assert np.array_equal(ex.step(tokens=[4])["logits"], whole[3:])
         with pytest.raises(oic.StepError, match="slice|start"):
             ex.step("prefill", tokens=np.zeros(0, np.int32))
+
+
+def test_files_that_are_referred_to_have_names_without_dots(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = import_checkpoint(checkpoint(tmp_path / "in"), tmp_path / "deep" / "out")
+    (tmp_path / "link").symlink_to(tmp_path / "deep" / "out")
+    monkeypatch.chdir(tmp_path)
+    whole = str(tmp_path / "in" / "model.safetensors")
+    for path, name in ((made.model, whole), ("link/model.json", "in/model.safetensors")):
+        model = oic.Model.open(path)
+        assert {model.info(n).file for n in model.names()} == {name}
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "r.json").write_text('{"format": "oic.model", "version": 1, "files": ["loop/../loop/x.npz"]}')
+    with pytest.raises(oic.OicError, match="there is no 'loop/../loop/x.npz'"):
+        oic.Model.open("r.json")
 
 
 def test_an_import_twice_gives_the_same_files_and_leaves_others(tmp_path: Path) -> None:
@@ -332,6 +355,26 @@ def test_the_context_trained_on_is_that_of_its_table(tmp_path: Path) -> None:
     assert (frequencies("kinds", True) == plain).all()
     assert (frequencies("kinds-and-one", True, original_max_position_embeddings=4000) == plain).all()
     assert not (frequencies("one", False, original_max_position_embeddings=4000) == plain).all()
+
+
+def test_a_context_beyond_the_positions_of_the_configuration_is_told(tmp_path: Path) -> None:
+    source = checkpoint(tmp_path / "in")
+    assert not import_checkpoint(source, tmp_path / "out", context=16).warnings
+    done = CliRunner().invoke(main, ["import", str(source), "-o", str(tmp_path / "out"), "--context", "17"])
+    assert done.exit_code == 0
+    assert "warning[import-context]: a context of 17 tokens, and the configuration is for 16" in done.stderr
+    done = CliRunner().invoke(main, ["generate", str(source), "--ids", "1", "-n", "1", "--context", "17", "--json"])
+    assert done.exit_code == 0 and not done.stderr
+    with oic.Generator(source, context=17) as generator:
+        assert [d.slug for d in generator.warnings] == ["import-context"]
+
+
+def test_settings_that_are_nested_without_end_are_refused(tmp_path: Path) -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(oic.OicError, match="settings: maximum recursion depth"):
+        import_checkpoint(checkpoint(tmp_path / "in"), tmp_path / "out", settings={"x": deep})
 
 
 def test_frequencies_that_depend_on_the_length_of_a_text(tmp_path: Path) -> None:

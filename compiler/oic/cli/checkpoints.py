@@ -8,7 +8,7 @@ from typing import Any, TextIO
 import click
 
 from oic.cli import options as common
-from oic.cli.text import say
+from oic.cli.text import report, say
 
 machine_option = click.option(
     "--target", metavar="[host|portable]", default="host", show_default=True, help="this machine, or any of its kind"
@@ -75,7 +75,10 @@ def import_(as_json: bool, source: str, output: str, **options: Any) -> None:
     from oic.cli.models import imported
     from oic.importers import import_checkpoint
 
-    say(imported(import_checkpoint(source, output, **options), as_json))
+    made = import_checkpoint(source, output, **options)
+    if not as_json:
+        report(made.warnings, as_json)
+    say(imported(made, as_json))
 
 
 @click.command()
@@ -116,6 +119,8 @@ def generate(
     sampling = Sampling(temperature, top_k, top_p, seed)
     stops: Any = {"stop_ids": stop_ids or None, "stop_texts": stop_texts}
     with Generator(**checkpoint) as generator:
+        if not as_json:
+            report(generator.warnings, as_json)
         if turns:
             said = chain.from_iterable(typed(sys.stdin) if turn == "-" else [turn] for turn in turns)
             chatted(generator, said, system, template, count or 512, sampling, stops, as_json)

@@ -25,7 +25,7 @@ def imported(made: Imported, as_json: bool) -> str:
         return json_text({
             "family": made.family, "features": made.features, "graph": str(made.graph), "model": str(made.model),
             "weights": made.weights, "bytes": made.nbytes, "context": made.context, "assumed": dict(made.assumed),
-            "widened": dict(made.widened), "written": made.written,
+            "widened": dict(made.widened), "written": made.written, "diagnostics": [d.to_json() for d in made.warnings],
         })  # fmt: skip
     room = "a state of fixed size" if made.context is None else f"context {made.context}"
     assumed = ", ".join(f"{key}={json_text(value, None)}" for key, value in made.assumed.items())

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from oic import arguments
 from oic.api import Synthesizer
 from oic.check.source import parse_file
-from oic.diagnostics import OicError, fail
+from oic.diagnostics import Diagnostic, OicError, fail
 from oic.generation.chat import JINJA, ChatTemplate, template_of
 from oic.generation.detokenizer import Detokenizer
 from oic.generation.feeding import kind_of, token_ids, too_long
@@ -101,10 +101,14 @@ class Generator:
         if not self.source.exists():
             raise fail("model-open", f"there is no '{self.source}'")
         folder = self.source
+        self.warnings: Sequence[Diagnostic] = ()
         if not (folder / GRAPH).is_file():
             self._scratch = tempfile.TemporaryDirectory(prefix="oic-import-")
             folder = Path(self._scratch.name)
-            import_checkpoint(self.source, folder, config=self.config, settings=self.settings, context=self.context)
+            made = import_checkpoint(
+                self.source, folder, config=self.config, settings=self.settings, context=self.context
+            )
+            self.warnings = made.warnings
         elif self.config is not None or self.settings:
             raise fail("import-config", f"'{self.source}' was imported: a configuration is for checkpoints",
                        hint="import the checkpoint again, or change sizes in the graph")  # fmt: skip
@@ -181,7 +185,8 @@ class Generator:
         if self._template is None:
             self._template = template_of(self._homes, self._told)
         if self._template is None:
-            hint = f"put {JINJA} there, or give texts like those that the model was trained on"
+            place = "beside it" if self.source.is_file() else "there"
+            hint = f"put {JINJA} {place}, or go on with texts like those that the model was trained on (--text)"
             raise fail("chat-template", f"there is no chat template in '{self.source}'", hint=hint)
         return self._template
 
@@ -200,7 +205,7 @@ class Generator:
     def ends(self) -> list[int]:
         """Ids that end an answer: those of the configuration, and the token that ends what the tokenizer reads."""
         own = self._marked(self.template().tokens.get("eos_token", ""))
-        return self.stops if len(own) != 1 else [*{*self.stops, *own}]
+        return [token for token in {*self.stops, *(own if len(own) == 1 else [])} if token < self.vocab]
 
     def _marked(self, text: str) -> list[int]:
         tokenizer = self.tokenizer()
@@ -211,6 +216,8 @@ class Generator:
 
     def session(self) -> TextSession:
         """A session that has read nothing, for `stream`: it goes on with what it was given before."""
+        if not self._first._open:
+            raise fail("session-closed", "this generator is closed")
         return TextSession(self._built.make_executor())
 
     def stream(
@@ -236,7 +243,12 @@ class Generator:
         texts = (stop_texts,) if isinstance(stop_texts, str) else arguments.names("stop_texts", stop_texts) or ()
         if "" in texts:
             raise fail("generate-prompt", "a text that ends the output cannot be empty")
-        ends = frozenset(self.stops if stop_ids is None else arguments.sequence("stop_ids", stop_ids, "token ids"))
+        given = [] if stop_ids is None else arguments.sequence("stop_ids", stop_ids, "token ids")
+        for end in given:
+            if not 0 <= arguments.integer("a stop id", end) < self.vocab:
+                message = f"the text cannot end after {end}: ids of this model are 0 to {self.vocab - 1}"
+                raise fail("generate-prompt", message)
+        ends = frozenset(self.stops if stop_ids is None else given)
         with self.session() if session is None else nullcontext(session) as used:
             yield from self._tokens(used, ids, count, sampling or Sampling(), ends, texts, stop or Stop())
 
@@ -256,6 +268,9 @@ class Generator:
         draw, text = np.random.default_rng(sampling.seed), ""
         for number in range(count):
             forced = self._kind.forced[number : number + 1]
+            if np.isnan(logits).any():
+                message = f"the logits of new token {number} are NaN: the model says nothing of what follows"
+                raise fail("generate-logits", message, hint="weights that are NaN: oic inspect --stats MODEL")
             token = forced[0] if forced else sampling.choose(logits, draw)
             new = reader.add(token) if reader else ""
             text += new

@@ -35,6 +35,9 @@ class Sampling:
             raise fail("sampling", f"top_k is 0 (all) or more, not {self.top_k}")
         if not 0 < self.top_p <= 1:
             raise fail("sampling", f"top_p is above 0 and at most 1, not {self.top_p}")
+        if self.temperature == 0 and (self.top_k or self.top_p < 1):
+            message = "top_k and top_p choose among several tokens, and a temperature of 0 takes the likeliest"
+            raise fail("sampling", message, hint="a temperature above 0, or neither of them")
         if self.seed < 0:
             raise fail("sampling", f"a seed is 0 or more, not {self.seed}")
 

@@ -171,4 +171,5 @@ def described(settings: Mapping[str, Any]) -> Tokenizer | None:
 
 def no_tokenizer(folder: Path) -> OicError:
     """The refusal of a text where nothing turns it into ids."""
-    return fail("tokenizer", f"there is no tokenizer in '{folder}'", hint=f"put {JSON} there, or give token ids")
+    place = "beside it" if folder.is_file() else "there"
+    return fail("tokenizer", f"there is no tokenizer in '{folder}'", hint=f"put {JSON} {place}, or give token ids")

@@ -1,6 +1,7 @@
 """The table of model families, and which of them a checkpoint is."""
 
 from collections.abc import Callable
+from textwrap import fill
 
 from oic.diagnostics import fail, nearest
 from oic.importers import bart, gguf, gpt2, gpt_neo, gru, llama, mamba, mamba2, meta, opt, rwkv, t5
@@ -76,12 +77,12 @@ def family_of(c: Checkpoint) -> Family:
 def _told(c: Checkpoint) -> str:
     """The one family whose names the tensors have, where the configuration does not say."""
     fitting = [name for name, f in FAMILIES.items() if any(all(map(c.model.has, sign)) for sign in f.signs)]
-    known = ", ".join(sorted(FAMILIES))
+    known = fill(", ".join(sorted(FAMILIES)), 100, initial_indent=" " * 4, subsequent_indent=" " * 4)
     if c.family:
         text = f"{c.family}_text"  # of a model that sees pictures too
         near = fitting[0] if len(fitting) == 1 else text if text in FAMILIES else nearest(c.family, FAMILIES)
         message = f"{c.model.name}: 'model_type' is '{c.family}', a family that is not known"
-        raise fail("import-family", message, hint=f"{f'the nearest is {near!r}; ' if near else ''}families: {known}")
+        raise fail("import-family", message, hint=f"{f'the nearest is {near!r}; ' if near else ''}families:\n{known}")
     if len(fitting) == 1:
         return fitting[0]
     message = f"{c.model.name}: no configuration says which family it is ('model_type')"
@@ -90,4 +91,4 @@ def _told(c: Checkpoint) -> str:
         raise fail("import-family", message, hint="--set model_type=…, or --config FILE")
     names = c.model.names()
     message += f", and the names of its tensors tell none: {', '.join(names[:4])}{'…' if len(names) > 4 else ''}"
-    raise fail("import-family", message, hint=f"--set model_type=…, or --config FILE; families: {known}")
+    raise fail("import-family", message, hint=f"--set model_type=…, or --config FILE; families:\n{known}")

@@ -62,6 +62,7 @@ class FamilyGraph:
     buffers   a regular expression of names in the checkpoint that are no weights
     extra     constants that no checkpoint has
     context   tokens that it has room for; None: a state of fixed size
+    usual     those that the configuration is for
     metadata  what generation has to know beside the configuration
     """
 
@@ -71,6 +72,7 @@ class FamilyGraph:
     buffers: str
     extra: dict[str, Array] = field(default_factory=dict)
     context: int | None = None
+    usual: int | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 

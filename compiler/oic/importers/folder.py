@@ -16,7 +16,7 @@ from oic import arguments
 from oic.check.bind import bind
 from oic.check.check import check
 from oic.check.source import parse
-from oic.diagnostics import OicError, fail
+from oic.diagnostics import Diagnostic, OicError, fail
 from oic.dtypes import Array
 from oic.importers.checkpoint import Checkpoint, members
 from oic.importers.families import family_of
@@ -37,6 +37,7 @@ class Imported:
     features  what the model has, in words
     weights   tensors used, and bytes that they take in the checkpoint
     context   tokens that it has room for; None: a state of fixed size
+    warnings  of what may not be meant so
     assumed   keys that nothing says, and what they were taken for
     widened   tensors that were widened to f32, by the type that they are stored in; `written` bytes
     """
@@ -50,6 +51,7 @@ class Imported:
     assumed: Mapping[str, Any] = field(default_factory=dict)
     widened: Mapping[str, int] = field(default_factory=dict)
     written: int = 0
+    warnings: Sequence[Diagnostic] = ()
 
     @property
     def graph(self) -> Path:
@@ -108,7 +110,17 @@ def import_checkpoint(
     return Imported(
         folder, checkpoint.family, program.features, len(used), sum(info.nbytes for info in used), program.context,
         assumed, dict(Counter(info.dtype.name for info in blocks)), written,
+        _beyond(program),
     )  # fmt: skip
+
+
+def _beyond(program: FamilyGraph) -> list[Diagnostic]:
+    """A warning of a context that the configuration is not for."""
+    if program.context is None or program.usual is None or program.context <= program.usual:
+        return []
+    message = f"a context of {program.context} tokens, and the configuration is for {program.usual}"
+    hint = "what a model says beyond the positions that it was trained with is often nonsense"
+    return [Diagnostic("import-context", message, severity="warning", hint=hint)]
 
 
 def _check(program: FamilyGraph, checkpoint: Checkpoint, blocks: Sequence[TensorInfo]) -> None:

@@ -27,6 +27,8 @@ POSITIONS = "learned_positions"
 """Metadata of an imported model: tokens that it has positions for, where these are a table or for short texts."""
 MOST_TOKENS = (1 << 31) - 1
 """What the position, an i32, counts to."""
+SORTED = 1 << 24
+"""Integers up to which f32 has all: places of what the tokens of a step chose in a mixture of experts."""
 ENDS = ("bos_token_id", "eos_token_id", "decoder_start_token_id")
 """Keys of the configuration that generation reads."""
 ACTIVATION_KEYS = ("hidden_activation", "hidden_act", "activation_function", "feed_forward_proj")
@@ -61,6 +63,10 @@ def transformer_program(c: Checkpoint, model: Decoder | EncoderDecoder, buffers:
     if not 1 <= room <= (most or MOST_TOKENS) or request.prefill < 1:
         known = f"1 to {MOST_TOKENS}" if most is None else f"1 to {most}, the positions that it has learned"
         raise fail("import-config", f"a context of {room} tokens, {request.prefill} a step: the model takes {known}")
+    taken = model.experts.taken if isinstance(model, Decoder) and model.experts else 0
+    if (choices := (request.batch or 1) * min(request.prefill, room) * taken) > SORTED:
+        message = f"tokens of a step choose {choices:,} experts, and {SORTED:,} at most are sorted exactly, as f32"
+        raise fail("import-config", message, hint="fewer at once: --prefill, --batch")
     if fixed:
         request.recurrent(c)
     elif isinstance(model, Decoder) and (model.convolution or model.scan):
@@ -90,7 +96,7 @@ def transformer_program(c: Checkpoint, model: Decoder | EncoderDecoder, buffers:
         text = text_of("encoder_decoder", w, request, m=model, decoder_w=other, activations=ACTIVATIONS)
     return FamilyGraph(
         text, model.features(), w.weights, f"{buffers}|{HEAD_COPY}" if model.head.tensor == model.embed else buffers,
-        w.extra, None if fixed else room, ends(c) | ({} if most is None else {POSITIONS: most}),
+        w.extra, None if fixed else room, usual, ends(c) | ({} if most is None else {POSITIONS: most}),
     )  # fmt: skip
 
 

@@ -54,7 +54,7 @@ def flattened(settings: Mapping[str, Any]) -> tuple[dict[str, Metadata], set[str
     """Settings given by a caller, likewise; `OicError` `import-config` for values that JSON does not have."""
     try:
         json.dumps(settings)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise fail("import-config", f"settings: {str(error).lower()}") from None
     return _values_and_nulls(ModelFile("settings", b""), dict(settings))
 

@@ -164,9 +164,17 @@ def _referred(file: ModelFile) -> Contents:
     file.require(bool(paths), "'files'", None, "not a list of paths")
     file.require(not any(name.endswith(".json") for name in named), "'files'", None, "a reference to a reference")
     file.require(isinstance(added, dict), "'metadata'", None, "not a table")
-    whole = _together([(name, Path(file.name).parent / name) for name in named], f"{file.name}: 'files'")
+    whole = _together([(name, _without_dots(Path(file.name).parent / name)) for name in named], f"{file.name}: 'files'")
     whole.metadata.update(jsontext.flatten(file, added))
     return whole
+
+
+def _without_dots(path: Path) -> Path:
+    """The same place without `..`: links are followed as the system does; relative where it is below where we are."""
+    if ".." not in path.parts:
+        return path
+    found = Path(os.path.normpath(os.path.join(os.path.realpath(path.parent), path.name)))
+    return found.relative_to(Path.cwd()) if not path.is_absolute() and found.is_relative_to(Path.cwd()) else found
 
 
 def _together(parts: Sequence[tuple[str, Path]], where: str) -> Contents:
