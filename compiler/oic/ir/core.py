@@ -438,7 +438,7 @@ class Op:
                 what = f"operands of {self.name} differ in dtype: {first.dtype} and {value.dtype}"
                 raise OpError("op-dtype", what, where, f"op cast(…, to={first.dtype}) makes them equal")
 
-    def require_rank(self, where: str, low: int, high: int | None = None) -> None:
+    def require_rank(self, where: str, low: int, high: int | None = None, hint: str | None = None) -> None:
         """Refuse an operand of another rank (`high` None: no upper limit)."""
         value = getattr(self, where)
         if value is None:
@@ -446,7 +446,7 @@ class Op:
         rank = value.tensor.rank
         if rank < low or (high is not None and rank > high):
             wanted = f"{low}" if high == low else f"{low} or more" if high is None else f"{low} to {high}"
-            raise OpError("shape-mismatch", f"{self.name} takes rank {wanted}, not {value.type}", where)
+            raise OpError("shape-mismatch", f"{self.name} takes rank {wanted}, not {value.type}", where, hint)
 
     def require_dim(self, where: str, axis: int, expected: Dim, value: Value | None = None) -> None:
         """Refuse a size other than `expected`; where build cannot tell, ask for a run-time check."""
