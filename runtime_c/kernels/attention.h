@@ -78,7 +78,8 @@ static inline void PART(divided)(oic_pool *pool, int most, ptrdiff_t units, int6
         while (PART(units)(&turn) < OIC_ATTENTION_UNITS * most && turn.together > OIC_ATTENTION_STRIPS) { /* threads end together */
             turn.together /= 2;
         }
-        oic_divide(pool, most, PART(units)(&turn), work, PART(part), &turn);
+        const ptrdiff_t some = PART(units)(&turn), chunks = rows <= OIC_ATTENTION_SHARED ? most : some; /* few: heads side by side */
+        oic_divide_in(pool, most, chunks, some, work, PART(part), &turn);
         return;
     }
     PART(marks) *const marks = PART(marked)(a);
