@@ -47,7 +47,7 @@ class TextSession:
         Where positions cannot be taken back, the state begins anew unless it is all shared.
         """
         known = self.known(prompt)
-        ids, self.ids = self.ids, []  # of a call that is interrupted nobody knows what it did
+        ids, self.ids = self.ids, []  # what an interrupted call did is not known
         shared = min(known, len(prompt) - 1)
         try:
             if shared < len(ids):

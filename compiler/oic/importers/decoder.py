@@ -325,7 +325,7 @@ class Decoder:
 
     @staticmethod
     def room(said: int, layers: Iterable[Layer]) -> int:
-        """The context, where nobody asks for another: what is said, or what frequencies of short texts are for."""
+        """The context, where no other is asked for: the configuration's, or what frequencies of short texts are for."""
         return min([said, *filter(None, (layer.most for layer in layers))])
 
     @property
