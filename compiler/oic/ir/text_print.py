@@ -30,6 +30,7 @@ from oic.ir.module import Buffer, Module, Plan
 from oic.ir.types import IndexType, StateType, TensorType, Type
 
 WORDS = frozenset({"true", "false", "none", "inf", "nan", "index", "state"} | set(ALL))
+LITERAL = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make an encoder for each
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
@@ -146,7 +147,7 @@ def _placed(value: Value) -> str:
 
 def quoted(text: str) -> str:
     """A string literal."""
-    return json.dumps(text, ensure_ascii=False)
+    return LITERAL(text)
 
 
 def extent_text(extent: Extent) -> str:
@@ -193,7 +194,7 @@ def value_text(value: Any, names: ValueNames) -> str:
         case float():
             return repr(value)
         case bool() | int() | str():
-            return json.dumps(value, ensure_ascii=False)
+            return LITERAL(value)
         case list():
             return "[" + ", ".join(value_text(v, names) for v in value) + "]"
         case tuple():
