@@ -107,10 +107,11 @@ class Ranges:
 
     def of_sum(self, form: LinearForm) -> Range:
         """The smallest and the largest value of a sum, every atom taken by itself."""
-        total = 0, 0
+        least = most = 0
         for atom, c in form.items():
-            total = intervals.plus(total, intervals.times((c, c), self._atom_range(atom)))
-        return total
+            low, high = self._atom_range(atom)
+            least, most = least + c * (low if c > 0 else high), most + c * (high if c > 0 else low)
+        return least, most
 
     def _by_loops(self, form: LinearForm) -> LinearForm:
         """A sum with loop indices at the ends of their loops that make it least."""

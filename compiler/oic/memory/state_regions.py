@@ -11,6 +11,7 @@ is the integer it was bound to.  Values are compared within one iteration of eve
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Generic, TypeVar
 
 from oic.ir import dims
@@ -43,15 +44,19 @@ class Box:
     offsets: tuple[Value, ...]
     lengths: tuple[Dim | Value | None, ...]
 
+    @cached_property
+    def sizes(self) -> tuple[Dim | Value, ...]:
+        """Its size along each dimension."""
+        return tuple([1 if n is None else n for n in self.lengths])
+
     def key(self, known: Ranges | None) -> Hashable:
         """What boxes that are known to be one (`same`) have in common; `known` as for `linear`."""
-        sizes = tuple(1 if n is None else n for n in self.lengths)
         offsets = (frozenset(_offset(self, i, known).items()) for i in range(len(self.lengths)))
-        return self.whole, sizes, tuple(offsets)
+        return self.whole, self.sizes, tuple(offsets)
 
     def place(self, known: Ranges) -> Place:
         """Its positions along dimensions of size 1."""
-        forms = [(i, _offset(self, i, known)) for i, size in enumerate(self.lengths) if size in (None, 1)]
+        forms = [(i, _offset(self, i, known)) for i, size in enumerate(self.sizes) if size == 1]
         return {
             (i, frozenset(atom for atom in form.items() if atom[0] is not None)): form.get(None, 0) for i, form in forms
         }
@@ -82,7 +87,8 @@ class Accesses(Generic[Kept]):
 
     def __init__(self, ops: Sequence[Op], known: Ranges, keep: Callable[[Sequence[Op]], Kept]) -> None:
         self.known, self.all, self._keep = known, keep(ops), keep
-        placed = [(op, Box.of(op).place(known) if isinstance(op, Boxed) else {}) for op in ops]
+        self._boxes = {op: Box.of(op) for op in ops if isinstance(op, Boxed)}
+        placed = [(op, self._boxes[op].place(known) if op in self._boxes else {}) for op in ops]
         bases = Counter(tuple(place) for _, place in placed).most_common(BASES)
         common = {base for base, _ in bases}
         self._alike = by_key((base if (base := tuple(place)) in common else (), (op, place)) for op, place in placed)
@@ -101,6 +107,10 @@ class Accesses(Generic[Kept]):
                 found.append(kept)
         return found
 
+    def are_apart(self, op: Op, box: Box) -> bool:
+        """What one of the ops accesses is known to be elsewhere."""
+        return op in self._boxes and apart(self._boxes[op], box, self.known)
+
 
 def is_apart(op: Op, box: Box, known: Ranges) -> bool:
     """What an op reads and writes of the state is known to be elsewhere."""
@@ -116,7 +126,8 @@ def apart(a: Box, b: Box, known: Ranges) -> bool:
     """No element is known to be, or may be, in both."""
     if a.whole is not b.whole:
         return True
-    return any(_apart_along(a, b, axis, known) for axis in range(len(a.lengths)))
+    given = max(len(a.offsets), len(b.offsets))  # along what is behind, both start at 0
+    return any(_apart_along(a, b, axis, known) for axis in range(given))
 
 
 def apart_in_memory(a: Box, b: Box, known: Ranges) -> bool:
@@ -137,14 +148,14 @@ def whole_bytes(box: Box, strides: tuple[Dim, ...]) -> bool:
         for axis, stride in enumerate(strides)
         for n in _offset(box, axis).values()
     ]
-    count = dims.product(tuple(1 if n is None else n for n in box.lengths if not isinstance(n, Value)))
+    count = dims.product(tuple(n for n in box.sizes if not isinstance(n, Value)))
     return isinstance(count, int) and all(n % per == 0 for n in (*steps, count))
 
 
 def _apart_along(a: Box, b: Box, axis: int, known: Ranges) -> bool:
     """One ends before the other starts."""
     between = added(_offset(b, axis, known), _offset(a, axis, known), -1)
-    size, other = (1 if (n := box.lengths[axis]) is None else n for box in (a, b))
+    size, other = a.sizes[axis], b.sizes[axis]
     if isinstance(size, int) and isinstance(other, int):
         least, most = known.of_sum(between)
         return least >= size or most <= -other

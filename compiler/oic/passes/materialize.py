@@ -28,7 +28,7 @@ from oic.ir.ranges import Ranges
 from oic.ir.state import Constant, Splat, StateLoad, StateStore
 from oic.ir.strides import is_dense
 from oic.ir.types import TensorType
-from oic.memory.state_regions import Accesses, Box, is_apart, same
+from oic.memory.state_regions import Accesses, Box, same
 from oic.memory.views import strides_of, view_strides, whole_root
 from oic.operators.base import Operator
 from oic.operators.fused import Copy
@@ -124,11 +124,13 @@ class _Views:
 
     def written_meanwhile(self, load: StateLoad) -> Iterator[Op]:
         """The writes that may change what is seen before it is last needed."""
-        box, last = Box.of(load), self.live.needed(load.result)
-        for writes in self.writes[load.state].around(box) if load.state in self.writes else ():
+        box, last, accesses = Box.of(load), self.live.needed(load.result), self.writes.get(load.state)
+        if accesses is None:
+            return
+        for writes in accesses.around(box):
             first, end = (self._after(writes, at) for at in (self.live.start[load], last))
             for write in map(writes.__getitem__, range(first, end)):
-                if not is_apart(write, box, self.ranges) and not _puts_back(write, load, box):
+                if not accesses.are_apart(write, box) and not _puts_back(write, load, box):
                     yield write
 
     def ends_in_write(self, load: StateLoad) -> bool:
