@@ -237,6 +237,62 @@ PROGRAMS = {
             }),
         ),
     ),
+    "what no iteration asks for is not looked up": Program(
+        """
+        dynamic { i: i32; n: i32; x: f32; }
+        persistent { at(l): i32 @table @fixed(l=3); K(t): f32 @table @fixed(t=8); }
+        block entry {
+          cache.write x >> K[0];
+          loop l (a in 0..n) { assign p: i32; cache.read at[i] >> p; cache.write x >> K[p + a]; }
+          return;
+        }
+        """,
+        (
+            ("entry", {"i": 1 << 30, "n": 0, "x": 1.0}, {}),
+            ("entry", {"i": 1 << 30, "n": 1, "x": 2.0}, "OIC_ERR_CACHE_FULL"),
+            ("entry", {"i": 2, "n": 8, "x": 3.0}, {}),
+            ("entry", {"i": 2, "n": 9, "x": 4.0}, "OIC_ERR_CACHE_FULL"),
+        ),
+    ),
+    "what a branch that is not taken asks for is not looked up": Program(
+        """
+        dynamic { ids: i32[3]; i: i32; j: i32; x: f32; }
+        persistent { K(t): f32 @table @fixed(t=8); }
+        block entry {
+          assign c: bool;
+          cache.write x >> K[0];
+          op lt(i, j) >> c;
+          loop l (a in 0..2) { branch c one none; }
+          return;
+        }
+        block one { assign p: i32[1]; op slice(ids, axis=0, start=i, end=i+1) >> p; cache.write x >> K[p + a]; return; }
+        block none { return; }
+        """,
+        (
+            ("entry", {"ids": [1, 2, 3], "i": 1 << 30, "j": 0, "x": 1.0}, {}),
+            ("entry", {"ids": [1, 2, 3], "i": 1 << 30, "j": (1 << 30) + 1, "x": 1.0}, "OIC_ERR_INDEX"),
+            ("entry", {"ids": [1, 2, 7], "i": 2, "j": 3, "x": 1.0}, "OIC_ERR_CACHE_FULL"),
+            ("entry", {"ids": [1, 2, 6], "i": 2, "j": 3, "x": 2.0}, {}),
+        ),
+    ),
+    "what no iteration computes does not leave 64 bits": Program(
+        """
+        dynamic { i: i64; u: u64; n: i32; x: f32; }
+        persistent { K(t): f32 @table @fixed(t=8); }
+        block entry {
+          cache.write x >> K[0];
+          loop l (a in 0..n) { cache.write x >> K[i * i + a]; cache.write x >> K[u + a]; }
+          return;
+        }
+        """,
+        (
+            ("entry", {"i": 1 << 40, "u": 0, "n": 0, "x": 1.0}, {}),
+            ("entry", {"i": 0, "u": (1 << 64) - 1, "n": 0, "x": 2.0}, {}),
+            ("entry", {"i": 1 << 40, "u": 0, "n": 1, "x": 3.0}, "OIC_ERR_OVERFLOW"),
+            ("entry", {"i": 0, "u": (1 << 64) - 1, "n": 1, "x": 4.0}, "OIC_ERR_OVERFLOW"),
+            ("entry", {"i": 2, "u": 4, "n": 4, "x": 5.0}, {}),
+        ),
+    ),
 }  # fmt: skip
 
 

@@ -113,8 +113,8 @@ class EarlyValues:
             if last in found:
                 waiting.pop()
                 continue
-            if at.iteration and not self.exists(last) and not any(self.depends(last, i) for i in at.iteration):
-                found[last] = self.early(last, self.front)  # it is the same in every iteration
+            if at.iteration and not self.exists(last) and self.is_common(last, at):
+                found[last] = self.early(last, self.front)
                 continue
             sources, make = self.way(last, at)
             missing = [v for v in sources if v not in found]
@@ -170,12 +170,27 @@ class EarlyValues:
 
     def depends(self, value: Value, other: Value) -> bool:
         """The value is computed from the other."""
+        return any(at is other for at in reach([value], self.computed_of))
 
-        def sources(at: Value) -> list[Value]:
-            bound = self.unknown(at.op.size) if isinstance(at.op, index.IndexSize) else []
-            return [*(at.op.operands if at.op is not None else ()), *(v for _, v in bound)]
+    def computed_of(self, value: Value) -> list[Value]:
+        """The operands of the op of a value; of a size, what its extents are bound to."""
+        bound = self.unknown(value.op.size) if isinstance(value.op, index.IndexSize) else []
+        return [*(value.op.operands if value.op is not None else ()), *(v for _, v in bound)]
 
-        return any(at is other for at in reach([value], sources))
+    def is_common(self, value: Value, at: Scope) -> bool:
+        """The value is the same in every iteration, and may be computed where there is none."""
+        return not any(v in at.iteration or self.is_guarded(v) for v in reach([value], self.computed_of))
+
+    def is_guarded(self, value: Value) -> bool:
+        """Only where the loops and branches around it run it may be computed.
+
+        It may refuse the step, or is at a place that only a check there keeps within its tensor or table.
+        """
+        op = value.op
+        if op is None or self.exists(value) or not layers(op, self.body):
+            return False
+        placed = isinstance(op, (Slice, StateLoad)) or (isinstance(op, StateGet) and bool(op.indices))
+        return placed or self.ranges.refuses_source(op)
 
     def early_condition(self, value: Value, at: Scope) -> Value:
         """A condition as it is before the first effect."""
