@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from oic.driver import Settings, lowered
-from oic.ir.core import Op
+from oic.ir import dims, index
+from oic.ir.core import Block, Op, Value
+from oic.ir.dims import Extent
 from oic.ir.grouping import by_key
 from oic.ir.ranges import Ranges
-from oic.ir.state import StateLoad, StateStore
+from oic.ir.state import CacheOp, StateLoad, StateStore
+from oic.ir.types import INDEX
 from oic.memory import state_regions
 from oic.memory.state_regions import Accesses, Box, Boxed, apart, is_apart
 from tests.fuzz.checks import compiled
@@ -97,3 +100,19 @@ def test_what_is_left_out_is_apart_whatever_accesses_are(bases: int, monkeypatch
             assert all(is_apart(other, box, known) for other in out)
             left += len(out)
     assert left > 0 and {"state.load", "state.store", "state.fill", "state.double"} <= seen
+
+
+def test_boxes_of_late_sizes_are_apart_from_where_one_ends() -> None:
+    program = compiled(TEXT)
+    assert program is not None
+    whole = next(op for op in program.module.all_ops() if isinstance(op, CacheOp)).table
+    n = dims.of(Extent("N", 3))
+    a, size = Block().argument(INDEX, "a"), index.IndexSize(n).result
+
+    def start(more: int) -> Value:
+        return index.IndexAdd(index.IndexAdd(a, size).result, index.IndexConst(more).result).result
+
+    for other in (n, 2):
+        for more, expected in ((-1, False), (0, True), (1, True)):
+            boxes = Box(whole, (a,), (n,)), Box(whole, (start(more),), (other,))
+            assert apart(*boxes, Ranges()) == expected == apart(*boxes[::-1], Ranges())
