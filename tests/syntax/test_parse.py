@@ -421,3 +421,8 @@ def test_conformance_graphs_parse() -> None:
         "err_setting_before_input",
         "err_unknown_node",
     }
+
+
+def test_statements_are_named_together() -> None:
+    found = parse_all("graph g { block entry { : return; } }").errors
+    assert [error.message for error in found] == ["expected a statement or '}', found ':'"]

@@ -22,7 +22,8 @@ _OPENING = {")": "(", "]": "[", "}": "{"}
 
 # What acceptable terminals are called together, where the first of them is acceptable; a terminal is named once.
 _GROUPS = {
-    "a statement": "OP",
+    "a statement": "OP ASSIGN TRANSFER LOOP BRANCH RETURN BARRIER DEP YIELD AWAIT"
+    " CACHE_READ CACHE_WRITE CACHE_INCREMENT CACHE_DECREMENT CACHE_RESET",
     "a section or a block": "KIND SIZES BLOCK GRAPH",
     "a value": "STRING NAME INT FLOAT FLOAT_WORD BOOL LPAR MINUS LSQB",
     "an operand": "BOOL NAME INT FLOAT FLOAT_WORD MINUS",
