@@ -216,6 +216,21 @@ def test_attention_of_small_windows_has_the_bits_of_portable_c(build: str) -> No
         assert [a.tobytes() for a in ours] == [a.tobytes() for a in plain]
 
 
+@pytest.mark.parametrize("build", BUILDS)
+def test_attention_of_few_queries_has_the_bits_of_portable_c(build: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values of whole lanes, which are widened once for the queries of a key head: these end, and begin, at keys of their own."""
+    monkeypatch.setitem(BUILDS, "plain", ("gcc", "-O1", "-DOIC_PORTABLE"))
+    cases = []
+    for q, kv in (("f32", "f16"), ("f32", "bf16"), ("f32", "i8"), ("f16", "f16")):
+        for n, t, hq, hk, dv, window in ((2, 65, 2, 2, 80, 300), (9, 70, 1, 1, 48, 7), (3, 200, 6, 2, 64, 129), (1, 129, 22, 2, 128, 66)):
+            k, v = (RNG.integers(-127, 128, x.shape).astype(np.int8) if kv == "i8" else x.astype(dtypes.ALL[kv].np)
+                    for x in (real((t, hk, 20)), real((t, hk, dv))))  # fmt: skip
+            scales = [None, None, None, abs(real((t, hk))) * 0.02, abs(real((t, hk))) * 0.02] if kv == "i8" else []
+            cases.append(Case(Attention, [real((n, hq, 20), q), k, v, *scales], {"causal": True, "window": window}))
+    for case, ours, plain in zip(cases, run(cases, build), run(cases, "plain"), strict=True):
+        assert [a.tobytes() for a in ours] == [a.tobytes() for a in plain], [str(v and v.type) for v in case.values]
+
+
 def test_queries_of_attention_have_the_same_zeros_alone() -> None:
     """Results too small for a number are zeros of one sign, whether other queries of the step see more spans or not."""
     q, k = 8 * real((20, 2, 8)), real((140, 2, 8))
