@@ -311,6 +311,11 @@ def test_a_run_time_integer_is_checked_against_the_type() -> None:
     assert build("fill", "i64[2]", value=Value(INDEX)).checks() == []
 
 
+def test_words_are_refused_as_they_are_written() -> None:
+    with pytest.raises(OpError, match='approx of gelu is "erf", "none" or "tanh", not "Tanh"'):
+        build("gelu", "f32[2]", approx="Tanh")
+
+
 def test_operands_agree() -> None:
     assert slug("add", "f32[2]", "f16[2]") == "op-dtype"
     assert slug("add", "f32[2]", "f32[3]") == "shape-mismatch"

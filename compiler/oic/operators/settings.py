@@ -26,7 +26,7 @@ KINDS = {"bool": "true or false", "DType": "an element type"}  # by annotation
 def refuse(op: Op, where: str, wanted: str, hint: str | None = None) -> OpError:
     """The error for a setting of another kind than `wanted`."""
     given = getattr(op, where)
-    shown = given.type if isinstance(given, Value) else str(given).lower()
+    shown = given.type if isinstance(given, Value) else f'"{given}"' if isinstance(given, str) else str(given).lower()
     return OpError("op-setting", f"{where} of {op.name} is {wanted}, not {shown}", where, hint)
 
 
