@@ -186,6 +186,15 @@ def test_refusals(make: Any, slug: str) -> None:
     assert refused.value.slug == slug
 
 
+def test_refusals_say_which_ranks_do_not_go_together() -> None:
+    """Attention of four axes is right where all operands have them; a scale may have fewer axes than the matrix."""
+    q, k = value("f32", 2, 2, 4), value("f32", 1, 2, 2, 4)
+    with pytest.raises(OpError, match=r"ranks of f32\[2, 2, 4\] and f32\[1, 2, 2, 4\] differ"):
+        Attention(q, k, q)
+    with pytest.raises(OpError, match=r"f32\[1, 1, 2\] does not broadcast to rank 2"):
+        MatMul(value("f32", 2, 3), value("i8", 3, 2), b_scale=value("f32", 1, 1, 2))
+
+
 @pytest.mark.parametrize("stride, padding, kernel", [(1, 0, 1), (1, 0, 3), (2, 1, 5), (3, 0, 4), (2, 2, 4)])
 def test_a_window_that_lies_nowhere_gives_nothing(stride: int, padding: int, kernel: int) -> None:
     """As many elements as the formula says, down to none; fewer than none is refused."""

@@ -99,8 +99,9 @@ class Attention(Operator, name="attention"):
         q, k, v = self.q, self.k, self.v
         self.require_rank("q", 3)
         rank = q.tensor.rank
-        for where in ("k", "v"):
-            self.require_rank(where, rank, rank)
+        for where, value in (("k", k), ("v", v)):
+            if value.tensor.rank != rank:
+                raise OpError("shape-mismatch", f"ranks of {q.type} and {value.type} differ", where)
         self._require_pair()
         self.require_dim("k", -1, q.shape[-1])
         require_heads(self, q.shape[-2], k.shape[-2])

@@ -298,8 +298,9 @@ def normal_axis(op: Op, axis: int, rank: int, where: str = "axis") -> int:
 
 def require_broadcast(op: Op, where: str, shape: Sequence[Dim]) -> None:
     """Refuse an operand of a higher rank, or of a size that is neither a static 1 nor the shape's."""
-    op.require_rank(where, 0, len(shape))
-    sizes = getattr(op, where).shape
+    value, sizes = getattr(op, where), getattr(op, where).shape
+    if len(sizes) > len(shape):
+        raise OpError("shape-mismatch", f"{value.type} does not broadcast to rank {len(shape)}", where)
     for axis in range(-1, -len(sizes) - 1, -1):
         if sizes[axis] != 1:
             op.require_dim(where, axis, shape[axis])
