@@ -367,6 +367,8 @@ def test_a_context_beyond_the_positions_of_the_configuration_is_told(tmp_path: P
     assert done.exit_code == 0 and not done.stderr
     with oic.Generator(source, context=17) as generator:
         assert [d.slug for d in generator.warnings] == ["import-context"]
+    unsaid = checkpoint(tmp_path / "unsaid", max_position_embeddings=None)
+    assert not import_checkpoint(unsaid, tmp_path / "out", context=5000).warnings
 
 
 def test_settings_that_are_nested_without_end_are_refused(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ class FamilyGraph:
     buffers   a regular expression of names in the checkpoint that are no weights
     extra     constants that no checkpoint has
     context   tokens that it has room for; None: a state of fixed size
-    usual     those that the configuration is for
+    usual     those that the configuration is for, where it says so
     metadata  what generation has to know beside the configuration
     """
 

@@ -27,6 +27,8 @@ POSITIONS = "learned_positions"
 """Metadata of an imported model: tokens that it has positions for, where these are a table or for short texts."""
 MOST_TOKENS = (1 << 31) - 1
 """What the position, an i32, counts to."""
+ROOM = {"max_position_embeddings", "n_positions", "max_seq_len"}
+"""Keys of the tokens that a model is for."""
 SORTED = 1 << 24
 """Integers up to which f32 has all: places of what the tokens of a step chose in a mixture of experts."""
 ENDS = ("bos_token_id", "eos_token_id", "decoder_start_token_id")
@@ -94,9 +96,10 @@ def transformer_program(c: Checkpoint, model: Decoder | EncoderDecoder, buffers:
         w = Writer(c=c, layers=model.encoder.layers)
         other = replace(w, layers=model.decoder.layers)
         text = text_of("encoder_decoder", w, request, m=model, decoder_w=other, activations=ACTIVATIONS)
+    said = None if c.assumed.keys() & ROOM else usual
     return FamilyGraph(
         text, model.features(), w.weights, f"{buffers}|{HEAD_COPY}" if model.head.tensor == model.embed else buffers,
-        w.extra, None if fixed else room, usual, ends(c) | ({} if most is None else {POSITIONS: most}),
+        w.extra, None if fixed else room, said, ends(c) | ({} if most is None else {POSITIONS: most}),
     )  # fmt: skip
 
 
