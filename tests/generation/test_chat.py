@@ -101,6 +101,12 @@ def test_messages_become_the_tokens_that_the_template_names(generator: oic.Gener
     assert generator.stops == [2] and sorted(generator.ends) == [2, END]
 
 
+def test_ends_of_the_configuration_that_are_no_ids_end_nothing(tmp_path: Path) -> None:
+    with oic.Generator(instruct(tmp_path / "in", eos_token_id=[-1, 2, END + 1])) as made:
+        assert sorted(made.ends) == [2, END]
+        assert list(made.stream(made.prompt(CHATS[0]), 1, stop_ids=made.ends))
+
+
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_texts_are_those_of_transformers(name: str) -> None:
     theirs = pytest.importorskip("transformers.utils.chat_template_utils").render_jinja_template

@@ -205,7 +205,7 @@ class Generator:
     def ends(self) -> list[int]:
         """Ids that end an answer: those of the configuration, and the token that ends what the tokenizer reads."""
         own = self._marked(self.template().tokens.get("eos_token", ""))
-        return [token for token in {*self.stops, *(own if len(own) == 1 else [])} if token < self.vocab]
+        return [token for token in {*self.stops, *(own if len(own) == 1 else [])} if 0 <= token < self.vocab]
 
     def _marked(self, text: str) -> list[int]:
         tokenizer = self.tokenizer()
