@@ -91,8 +91,9 @@ class MatMul(Operator, name="matmul"):
     )  # fmt: skip
 
     def infer(self) -> list[Type]:
-        for operand in ("a", "b"):
-            self.require_rank(operand, 2, hint="a matrix times a vector is op linear(vector, matrix)")
+        self.require_rank("a", 2)
+        of_vector = "a matrix times a vector is op linear(vector, matrix)" if self.b.tensor.rank == 1 else ""
+        self.require_rank("b", 2, hint=of_vector)
         self._require_dtypes()
         m, k = self._matrix(self.a, self.transpose_a)
         self.require_dim("b", -1 if self.transpose_b else -2, k)
