@@ -4,10 +4,12 @@ They are the outputs of a library of their own, which is compiled for this machi
 every machine of the class of numerics.
 """
 
+import math
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from oic.codegen.names import name_in_private
 from oic.diagnostics import OicError, StepError
 from oic.driver import Settings, lowered
 from oic.dtypes import Array
+from oic.ir.control import Func
 from oic.ir.module import Module
 from oic.kernels.targets import NATIVE, TARGETS, Target
 from oic.library.build import load
@@ -45,19 +48,15 @@ def _outputs(part: Module, target: Target) -> Mapping[str, Array] | None:
         spec = LibrarySpec(planned, here, name=name_in_private(part.name))
         files, path, cache = write(spec, folder), folder / "results", Cache.of_user()
         texts = (p.read_bytes() for p in files.paths if p.suffix in (".c", ".h", ".weights"))
-        key = key_of("computed", *texts) if cache else ""
+        key = key_of("results", *texts) if cache else ""
         if cache is None or cache.get(key, path) is None:
             found = next(_computed(files, target), None)
             if found is None:
                 return None
-            with path.open("wb") as file:
-                np.savez(file, *found.values())
+            path.write_bytes(b"".join(array.tobytes() for array in found.values()))
             if cache is not None:
                 cache.put(key, path, {})
-        entry = planned.function("entry")
-        with np.load(path) as stored:  # which has bf16 and f8 as bytes
-            arrays = (stored[name].view(value.dtype.np) for name, value in zip(stored.files, entry.returned))
-            return dict(zip(entry.outputs, arrays, strict=True))
+        return _read(planned.function("entry"), path)
 
 
 def _computed(files: Files, target: Target) -> Iterator[dict[str, Array]]:
@@ -80,3 +79,13 @@ def _run(files: Files, compiler: list[str]) -> dict[str, Array]:
     variables = [SessionVariable(name, "volatile", value.dtype, value.shape) for name, value in results]
     with closing(CompiledExecutor(interface(module, variables), library)) as executor:
         return executor.step()
+
+
+def _read(entry: Func, path: Path) -> dict[str, Array]:
+    """The outputs of a function, as they lie in a file one after the other."""
+    data, found, at = path.read_bytes(), {}, 0
+    for name, value in zip(entry.outputs, entry.returned):
+        count = math.prod(value.tensor.maximum)
+        array = np.frombuffer(data, value.dtype.np, count, at)
+        found[name], at = array.reshape(value.tensor.maximum), at + array.nbytes
+    return found

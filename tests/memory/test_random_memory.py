@@ -19,7 +19,6 @@ from oic.driver import Program
 from oic.ir.liveness import Liveness
 from oic.ir.module import Buffer
 from oic.memory import planner, sharing, state_regions
-from oic.passes import materialize
 from tests.fuzz import memory_plans as plans
 from tests.fuzz.campaign import Tally, in_c
 from tests.fuzz.checks import check_memory, compiled, program_of, steps
@@ -104,7 +103,7 @@ RULES = {
     "a buffer is shared only when it is free": (sharing.Sharing, "clash", lambda *_: False, (0, 3)),
     "only what is read in order is written over": (sharing, "over", lambda *_: True, (7, 9)),
     "a view of state is no longer needed when it is written": (
-        materialize, "is_apart", lambda *_: True, (19, 33),
+        state_regions.Accesses, "are_apart", lambda *_: True, (19, 33),
     ),
     "what is live together has bytes apart": (planner, "place", _all_at_the_start, (3, 4)),
     "a loop needs what comes from outside it to its end": (
