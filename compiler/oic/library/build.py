@@ -95,6 +95,7 @@ class _Compilation:
     def __init__(self, files: Files, shown: Path) -> None:
         self.files, self.shown, self.compiler = files, shown, find_compiler()
         self.main = files.folder / f"{files.name}.c"
+        self.renamed = {str(files.folder): str(shown)}
         self.flags = [*optimized(self.compiler), *files.target.flags]
         self.flags += [f for f in SHARED if files.target.hosted and f != "-shared"]
         self.threaded = [*self.flags, *files.model.thread_flags.split()]
@@ -104,10 +105,6 @@ class _Compilation:
         if self.for_debuggers:  # where all sources will lie when they are complete
             self.includes.append(f"-fdebug-prefix-map={files.folder}={shown.resolve()}")
         _require_room(files, self.compiler, self.flags)
-
-    def named(self, folder: Path) -> dict[str, str]:
-        """What to print for paths of the files, and of what is made in a folder that is gone by then."""
-        return {str(folder): str(self.shown), str(self.files.folder): str(self.shown)}
 
 
 def compile_library(files: Files, shown: Path, cache: Cache | None = None, told: Told = unheard) -> tuple[Files, Path]:
@@ -138,7 +135,6 @@ def _compile(this: _Compilation, path: Path, folder: Path, told: Told) -> Figure
     Of several instruction sets, each has a source of its own.
     """
     files, call, parts = this.files, [*this.compiler, *this.threaded], len(this.files.sources) + 1
-    renamed = this.named(folder)
     own = {f"{files.name}.{s.name}.c": s.flags for s in files.target.sets}
     told("compiling", 0, parts)
     figures, known = Figures(_chosen(this), missing="it depends on the instruction set (--dispatch)"), None
@@ -148,11 +144,9 @@ def _compile(this: _Compilation, path: Path, folder: Path, told: Told) -> Figure
     for at, (source, made) in enumerate(zip(files.sources, objects, strict=True), 1):
         if made != known:
             flags = [*own.get(source.name, ()), *WARNINGS, *this.includes]
-            compile_c([*call, *flags, "-c", "-o", str(made), str(source)], renamed)
+            compile_c([*call, *flags, "-c", "-o", str(made), str(source)], this.renamed)
         told("compiling", at, parts)
-    if not own:  # the same in one call: a command to repeat
-        renamed = {str(made): str(source) for source, made in zip(files.sources, objects, strict=True)} | renamed
-    compile_c([*call, *SHARED, "-o", str(path), *map(str, objects), *this.libraries], renamed)
+    compile_c([*call, *SHARED, "-o", str(path), *map(str, objects), *this.libraries], this.renamed)
     told("compiling", parts, parts)
     return figures
 
@@ -184,7 +178,7 @@ def measure(files: Files, shown: Path) -> Figures:
         figures, made = _measured(this, folder)
         if made is None:  # is it C for this compiler at all?
             call = [*this.compiler, *this.flags, *this.includes, "-c"]
-            compile_c([*call, "-o", str(folder / f"{files.name}.o"), str(this.main)], this.named(folder))
+            compile_c([*call, "-o", str(folder / f"{files.name}.o"), str(this.main)], this.renamed)
     return figures
 
 
