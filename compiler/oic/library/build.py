@@ -96,12 +96,13 @@ class _Compilation:
         self.files, self.shown, self.compiler = files, shown, find_compiler()
         self.main = files.folder / f"{files.name}.c"
         self.renamed = {str(files.folder): str(shown)}
-        self.flags = [*optimized(self.compiler), *files.target.flags]
-        self.flags += [f for f in SHARED if files.target.hosted and f != "-shared"]
+        plain = [*optimized(self.compiler), *files.target.flags]
+        self.flags = [*plain, *(f for f in SHARED if files.target.hosted and f != "-shared")]
         self.threaded = [*self.flags, *files.model.thread_flags.split()]
+        self.shared = [*self.compiler, *plain, *SHARED]
         self.libraries = [*files.model.thread_flags.split(), "-lm"]
         self.includes = ["-I", str(files.folder)]
-        self.for_debuggers = any(f.startswith("-g") for f in [*self.compiler[1:], *self.flags])
+        self.for_debuggers = any(f.startswith("-g") for f in [*self.compiler[1:], *plain])
         if self.for_debuggers:  # where all sources will lie when they are complete
             self.includes.append(f"-fdebug-prefix-map={files.folder}={shown.resolve()}")
         _require_room(files, self.compiler, self.flags)
@@ -112,7 +113,7 @@ def compile_library(files: Files, shown: Path, cache: Cache | None = None, told:
 
     shown   the folder to name where compilation fails
     cache   of libraries that were compiled before from the same code by the same compiler
-    Of a compiler that knows no `-fstack-usage` the stack is not known.
+    A compiler that knows no `-fstack-usage` makes the library in one call, and the stack is not known.
     Raises OicError: `no-compiler`, `compile-failed`, `load-failed`.
     """
     path = files.folder / f"lib{files.name}.so"
@@ -121,7 +122,7 @@ def compile_library(files: Files, shown: Path, cache: Cache | None = None, told:
     if cache is not None and (notes := cache.get(key, path)) is not None:
         return with_figures(replace(files, names=(*files.names, path.name)), Figures.of_json(notes)), path
     with scratch_folder() as folder:
-        figures = _compile(this, path, folder, told)
+        figures = (_compile_sets if files.target.sets else _compile_one)(this, path, folder, told)
     if not path.is_file():
         raise fail("load-failed", f"{this.compiler[0]} made no {shown / path.name}", hint=_hint())
     if cache is not None:
@@ -129,26 +130,35 @@ def compile_library(files: Files, shown: Path, cache: Cache | None = None, told:
     return with_figures(replace(files, names=(*files.names, path.name)), figures), path
 
 
-def _compile(this: _Compilation, path: Path, folder: Path, told: Told) -> Figures:
-    """Compile every source, the one of the code by way of its assembly, and link all; what the compiler made of it.
+COMPILED = 3  # parts of a compilation, of which the first takes longest: to assembly, to an object, linked
 
-    Of several instruction sets, each has a source of its own.
-    """
-    files, call, parts = this.files, [*this.compiler, *this.threaded], len(this.files.sources) + 1
-    own = {f"{files.name}.{s.name}.c": s.flags for s in files.target.sets}
-    told("compiling", 0, parts)
-    figures, known = Figures(_chosen(this), missing="it depends on the instruction set (--dispatch)"), None
-    if not own:
-        figures, known = _measured(this, folder)
-    objects = [folder / f"{source.stem}.o" for source in files.sources]
-    for at, (source, made) in enumerate(zip(files.sources, objects, strict=True), 1):
-        if made != known:
-            flags = [*own.get(source.name, ()), *WARNINGS, *this.includes]
-            compile_c([*call, *flags, "-c", "-o", str(made), str(source)], this.renamed)
-        told("compiling", at, parts)
-    compile_c([*call, *SHARED, "-o", str(path), *map(str, objects), *this.libraries], this.renamed)
-    told("compiling", parts, parts)
+
+def _compile_one(this: _Compilation, path: Path, folder: Path, told: Told) -> Figures:
+    """Compile the code by way of its assembly, and link it; what the compiler made of it."""
+    sources, output = [str(p) for p in this.files.sources], ["-o", str(path)]
+    whole = [*this.shared, *WARNINGS, *this.includes, *output, *sources, *this.libraries]
+    told("compiling", 0, COMPILED)
+    figures, made = _measured(this, folder)
+    told("compiling", COMPILED - 1, COMPILED)
+    call = [*this.shared, *output, str(made), *(p for p in sources if p != str(this.main)), *this.libraries]
+    compile_c(call if made else whole, whole, this.renamed)
+    told("compiling", COMPILED, COMPILED)
     return figures
+
+
+def _compile_sets(this: _Compilation, path: Path, folder: Path, told: Told) -> Figures:
+    """Compile the code once for each instruction set, and link all into one library."""
+    files, call = this.files, [*this.compiler, *this.threaded]
+    own = {f"{files.name}.{s.name}.c": s.flags for s in files.target.sets}
+    objects = [folder / f"{source.stem}.o" for source in files.sources]
+    for at, (source, made) in enumerate(zip(files.sources, objects, strict=True)):
+        told("compiling", at, len(objects) + 1)
+        flags = [*own.get(source.name, ()), *WARNINGS, *this.includes]
+        compile_c([*call, *flags, "-c", "-o", str(made), str(source)], renamed=this.renamed)
+    told("compiling", len(objects), len(objects) + 1)
+    compile_c([*call, *SHARED, "-o", str(path), *map(str, objects), *this.libraries], renamed=this.renamed)
+    told("compiling", len(objects) + 1, len(objects) + 1)
+    return Figures(_chosen(this), missing="it depends on the instruction set (--dispatch)")
 
 
 def _key(this: _Compilation) -> str:
@@ -178,7 +188,7 @@ def measure(files: Files, shown: Path) -> Figures:
         figures, made = _measured(this, folder)
         if made is None:  # is it C for this compiler at all?
             call = [*this.compiler, *this.flags, *this.includes, "-c"]
-            compile_c([*call, "-o", str(folder / f"{files.name}.o"), str(this.main)], this.renamed)
+            compile_c([*call, "-o", str(folder / f"{files.name}.o"), str(this.main)], renamed=this.renamed)
     return figures
 
 

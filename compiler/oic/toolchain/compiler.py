@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -44,15 +44,16 @@ def words_of(variable: str) -> list[str]:
         raise fail("no-compiler", said, hint=HINTS[variable]) from None
 
 
-def compile_c(call: list[str], renamed: Mapping[str, str] | None = None) -> None:
+def compile_c(call: list[str], shown: Sequence[str] | None = None, renamed: Mapping[str, str] | None = None) -> None:
     """Call the compiler.  Raises OicError: `no-compiler`, `compile-failed`.
 
-    renamed  paths in the command and in what the compiler says, and what to print for them
+    shown    the command to print if it fails
+    renamed  paths in that command and in what the compiler says, and what to print for them
     """
     status, said, errors = _called(call, TIME_LIMIT)
     if status == 0:
         return
-    text, command = errors or said, shlex.join(call)
+    text, command = errors or said, shlex.join(shown or call)
     for path, name in (renamed or {}).items():
         text, command = text.replace(path, name), command.replace(path, name)
     lines = text.splitlines()
