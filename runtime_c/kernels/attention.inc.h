@@ -20,7 +20,8 @@
 
    A machine reads ahead along lines in memory, of which it follows several at once, and more is under way than along one.
    So where few queries go along keys, these are OIC_FOLDED as far from each other as a block has them; and values of up to
-   OIC_ATTENTION_BESIDE spans go side by side, each to results of its own.  One query goes along both in turn, as far as heads
+   OIC_ATTENTION_BESIDE spans go side by side, each to results of its own, but where several queries of a head take a row
+   together, which is widened once for all.  One query goes along both in turn, as far as heads
    lie side by side: what is read without a gap, and asked for before, comes fastest.  A machine takes a while to follow other
    memory, so keys of as many blocks as scores have room for go by before their values do.
 

@@ -146,7 +146,6 @@ class TemplateData:
         self.target_flags = "".join(f" {f}" for f in others)
         self.thread_flags = " -pthread" if self.pooled else ""
 
-
     @property
     def memory_rows(self) -> list[MemoryRow]:
         """Every kind of memory."""
