@@ -28,6 +28,7 @@ from oic import dtypes
 from oic.dtypes import Array
 from oic.kernels import targets
 from oic.kernels.targets import FUSED, NATIVE, SEPARATE
+from tests.fuzz import expanded
 from tests.fuzz.batch_build import build_together
 from tests.fuzz.operand_sources import STEPS, Drawn, Sources, bits, draw, fetched, names
 from tests.fuzz.operators import difference, operand_fields, widened
@@ -202,11 +203,11 @@ def beyond(made: Drawn, got: Array) -> str:
             given[key] = array
     wide = [widened(op, key, given.get(key)) for key in operand_fields(op)]
     with np.errstate(all="ignore"):
-        whole = op.reference(*wide)
+        whole = expanded.reference(op, *wide)
         want = whole[0] if isinstance(whole, list) else whole
         dtype = op.results[0].dtype
         want = dtypes.store(np.asarray(want), dtype)
-        bound = np.asarray(op.tolerance(want, *wide), np.float64) + LOST * dtype.is_float
+        bound = np.asarray(expanded.tolerance(op, want, *wide), np.float64) + LOST * dtype.is_float
     return difference(op, dtype, got, want, bound)
 
 

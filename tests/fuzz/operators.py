@@ -21,6 +21,7 @@ from oic.operators import catalog
 from oic.operators.base import Operator
 from oic.operators.bounds import last_place
 from oic.session.executor import Executor
+from tests.fuzz import expanded
 from tests.fuzz.operator_cases import SIZES, Case, graph
 from tests.fuzz.operator_catalog import BOUNDS
 from tests.fuzz.operator_shapes import RANGED, cases
@@ -135,7 +136,7 @@ def _case(
             yield Fault(case, "graph", f"shape {want.shape}, not {value.tensor.maximum}")
             continue
         with np.errstate(all="ignore"):
-            bound = np.asarray(op.tolerance(want, *wide), np.float64)
+            bound = np.asarray(expanded.tolerance(op, want, *wide), np.float64)
         for backend, executor in sessions.items():
             got = executor.fetch(name)
             what = difference(op, value.dtype, got, want, bound)
@@ -239,7 +240,7 @@ def in_f64(op: Operator, wide: list[Any]) -> Array | None:
         return None
     assert isinstance(made, Operator)
     with np.errstate(all="ignore"):
-        return np.asarray(made.reference(*arrays)).astype(np.float64)
+        return np.asarray(expanded.reference(made, *arrays)).astype(np.float64)
 
 
 F32_OPERANDS = ("bias", "k_scale", "v_scale", "b_scale", "freqs")

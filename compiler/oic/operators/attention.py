@@ -440,29 +440,3 @@ class Attn(Operator, name="attn"):
         q = e.add(Reshape(product, [rows, heads, k.shape[-1]]))
         y = e.add(Reshape(e.add(Attention(q, k, v)), [rows, heads * v.shape[-1]]))
         return e.ops, [e.cast(y, self.h.dtype)]
-
-    def reference(self, h: Array, k: Array, v: Array, w: Array) -> Array:
-        q, k, v = self._operands(h, k, v, w)
-        y = attend(q, k, v, self._scale(), None, np.ones((1, 1, k.shape[0]), np.bool_))
-        return y.reshape(y.shape[0], math.prod(y.shape[1:]))
-
-    def _operands(self, h: Any, k: Any, v: Any, w: Any) -> tuple[Array, Array, Array]:
-        """q = h·w as [B, Hq, Dh], and k and v with their axis T, in f64."""
-        k, v = (np.asarray(x).astype(np.float64) for x in (k, v))
-        k, v = (x[None] if x.ndim == 2 else x for x in (k, v))
-        q = np.asarray(h).astype(np.float64) @ np.asarray(w).astype(np.float64)
-        return q.reshape(q.shape[0], np.shape(w)[1] // k.shape[-1], k.shape[-1]), k, v
-
-    def _scale(self) -> float:
-        return float(self.h.dtype.wide.type(1 / math.sqrt(max(1, dims.maximum(self.k.shape[-1])))))
-
-    def tolerance(self, y: Array, *inputs: Any) -> Array:
-        q, k, v = self._operands(*inputs)
-        h, w = real(inputs[0]), real(inputs[3])
-        sums = (np.abs(h) @ np.abs(w)).max(-1, keepdims=True, initial=0.0)
-        keys, top = np.abs(real(k)).sum(-1).max(initial=0.0), np.abs(real(v)).max(initial=0.0)
-        error = h.shape[1] * (2 * epsilon(self.h.dtype) * sums + self.h.dtype.computed.smallest)
-        moved = 2 * self._scale() * error * keys * top
-        flat = np.asarray(y).reshape(q.shape[0], q.shape[1], v.shape[-1])
-        bound = attention_bound(flat, q, k, v, None, self._scale(), self.h.dtype).reshape(np.shape(y))
-        return bound + rounded(y, moved, self.h.dtype, np.maximum(sums, keys))

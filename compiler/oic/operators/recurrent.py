@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import numpy as np
-
-from oic.dtypes import FLT, Array
+from oic.dtypes import FLT
 from oic.ir.core import Op, OpError, Value
 from oic.ir.state import Splat
 from oic.ir.types import TensorType, Type
 from oic.operators.base import Operator, positional
-from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.elementwise import Add, Mul, Sub
 from oic.operators.expansion import Expansion
-from oic.operators.math import Sigmoid, Tanh, sigmoid
+from oic.operators.math import Sigmoid, Tanh
 from oic.operators.matmul import Linear
 from oic.operators.shape import Slice
 
@@ -50,23 +47,10 @@ class Cell(Operator):
             self.require_shape(name, [rows])
         return [TensorType(self.h.dtype, self.h.shape)] * len(self.states)
 
-    def _gates(self, product: Array) -> list[Array]:
-        """The parts of [.., gates·U], in PyTorch's order."""
-        parts = np.split(product, len(self.gates), -1)
-        return [parts[self.order.index(g)] for g in self.gates]
-
     def _part(self, e: Expansion, of: Value, letter: str, axis: int = -1) -> Value:
         """What belongs to a gate, of an array with the gates along an axis."""
         place, units = self.order.index(letter), self.h.shape[-1]
         return e.add(Slice(of, axis, place * units, (place + 1) * units))
-
-    def _reach(self, x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> tuple[Array, Array]:
-        """Largest error of a gate's argument in units of ε, and its largest magnitude, for each row: [.., 1]."""
-        wx, wh = np.abs(real(x)) @ np.abs(real(w_ih)).T, np.abs(real(h)) @ np.abs(real(w_hh)).T
-        count = 2 * (np.shape(x)[-1] + np.shape(h)[-1]) + 4
-        total: Array = wx + wh + np.abs(real(b_ih)) + np.abs(real(b_hh))
-        largest = total.max(-1, keepdims=True, initial=0.0)
-        return count * largest, largest
 
 
 class GruCell(Cell, name="gru_cell"):
@@ -99,21 +83,6 @@ class GruCell(Cell, name="gru_cell"):
         ("f32[2, 5]", "f32[2, 4]", "f32[12, 5]", "f32[12, 4]", "f32[12]", "f32[12]"),
         ("f16[5]", "f16[4]", "f16[12, 5]", "f16[12, 4]", "f16[12]", "f16[12]", 'order="zrn", reset_after=false'),
     )
-
-    def reference(self, x: Array, h: Array, w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array) -> Array:
-        x, h, w_ih, w_hh, b_ih, b_hh = (a.astype(np.float64) for a in (x, h, w_ih, w_hh, b_ih, b_hh))
-        xr, xz, xn = self._gates(x @ w_ih.T + b_ih)
-        hr, hz, hn = self._gates(h @ w_hh.T + b_hh)
-        r, z = sigmoid(xr + hr), sigmoid(xz + hz)
-        inner = r * hn if self.reset_after else (r * h) @ self._gates(w_hh.T)[2] + self._gates(b_hh)[2]
-        n = np.tanh(xn + inner)
-        return (1 - z) * n + z * h
-
-    def tolerance(self, y: Array, *inputs: Any) -> Array:
-        h = np.abs(real(inputs[1]))
-        units, largest = self._reach(*inputs)
-        units = units * (2 + h.max(-1, keepdims=True, initial=0.0))
-        return rounded(y, (units + 16) * (1 + h) * epsilon(self.x.dtype), self.x.dtype, largest)
 
     def expanded(self) -> tuple[list[Op], list[Value]]:
         e, wide = Expansion(self), self.x.dtype.computed
@@ -160,17 +129,6 @@ class LstmCell(Cell, name="lstm_cell"):
         ("f32[2, 5]", "f32[2, 4]", "f32[2, 4]", "f32[16, 5]", "f32[16, 4]", "f32[16]", "f32[16]"),
         ("f16[5]", "f16[4]", "f16[4]", "f16[16, 5]", "f16[16, 4]", "f16[16]", "f16[16]", 'order="iofg"'),
     )
-
-    def reference(self, *arrays: Array) -> list[Array]:
-        x, h, c, w_ih, w_hh, b_ih, b_hh = (a.astype(np.float64) for a in arrays)
-        i, f, g, o = self._gates(x @ w_ih.T + b_ih + h @ w_hh.T + b_hh)
-        new = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
-        return [sigmoid(o) * np.tanh(new), new]
-
-    def tolerance(self, y: Array, *inputs: Any) -> Array:
-        x, h, c, *rest = inputs
-        units, largest = self._reach(x, h, *rest)
-        return rounded(y, (units + 16) * 2 * (1 + np.abs(real(c))) * epsilon(self.x.dtype), self.x.dtype, largest)
 
     def expanded(self) -> tuple[list[Op], list[Value]]:
         e, wide = Expansion(self), self.x.dtype.computed
