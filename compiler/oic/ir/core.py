@@ -462,12 +462,12 @@ class Op:
         for axis, size in enumerate(shape if getattr(self, where) is not None else ()):
             self.require_dim(where, axis, size)
 
-    def broadcast(self, *names: str) -> tuple[Dim, ...]:
-        """NumPy's common shape of some operands; only a static 1 stretches."""
+    def broadcast(self, *names: str, inner: int = 0) -> tuple[Dim, ...]:
+        """NumPy's common shape of some operands, without so many innermost axes; only a static 1 stretches."""
         values = [(n, v) for n in names if isinstance(v := getattr(self, n), Value)]
         rank = max((v.tensor.rank for _, v in values), default=0)
         shape: list[Dim] = []
-        for back in range(rank, 0, -1):
+        for back in range(rank, inner, -1):
             common: Dim = 1
             for where, value in values:
                 if value.tensor.rank < back or value.shape[-back] == 1:

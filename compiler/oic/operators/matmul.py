@@ -10,7 +10,7 @@ import numpy as np
 
 from oic.dtypes import NUM, Array, DType, bitset, bool_, f32, i8, u8
 from oic.ir import dims
-from oic.ir.core import OpError, Unequal, Value
+from oic.ir.core import OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.encodings import COLUMNS, PANELS, ROWS
 from oic.ir.types import Type
@@ -100,7 +100,7 @@ class MatMul(Operator, name="matmul"):
         _, n = self._matrix(self.b, self.transpose_b)
         if self.b_scale is not None:
             self._require_scale(self.b_scale)
-        return self.tensor(accumulated(self, self.a.dtype), [*self._batch(), m, n])
+        return self.tensor(accumulated(self, self.a.dtype), [*self.broadcast("a", "b", inner=2), m, n])
 
     @staticmethod
     def _matrix(value: Value, transposed: bool) -> tuple[Dim, Dim]:
@@ -124,16 +124,6 @@ class MatMul(Operator, name="matmul"):
 
     def operations(self) -> Dim:
         return 2 * self.result.tensor.size * self._matrix(self.a, self.transpose_a)[1]
-
-    def _batch(self) -> list[Dim]:
-        a, b = self.a.shape[:-2], self.b.shape[:-2]
-        a, b = (1,) * (len(b) - len(a)) + a, (1,) * (len(a) - len(b)) + b
-        for axis, (one, two) in enumerate(zip(a, b, strict=True), -2 - len(a)):
-            if one != 1 and two != 1 and one != two:
-                if isinstance(one, int) and isinstance(two, int):
-                    raise OpError("shape-mismatch", f"batches of {self.a.type} and {self.b.type} differ", "b")
-                raise Unequal(self.b, axis, one, "b")
-        return [two if one == 1 else one for one, two in zip(a, b, strict=True)]
 
     def product(self) -> Product | None:
         more = self.transpose_a or self.b_scale is not None or self.acc is not None
