@@ -103,10 +103,8 @@ class Attention(Operator, name="attention"):
             if value.tensor.rank != rank:
                 raise OpError("shape-mismatch", f"ranks of {q.type} and {value.type} differ", where)
         self._require_pair()
-        self.require_dim("k", -1, q.shape[-1])
+        self.require_shape("k", [*q.shape[:-3], *k.shape[-3:-1], q.shape[-1]])
         require_heads(self, q.shape[-2], k.shape[-2])
-        for axis in range(rank - 3):
-            self.require_dim("k", axis, q.shape[axis])
         self.require_shape("v", [*k.shape[:-1], v.shape[-1]])
         self._require_scores("bias", f32)
         self._require_scores("mask", bool_)

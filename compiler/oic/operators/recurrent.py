@@ -38,13 +38,10 @@ class Cell(Operator):
         self.require_rank("h", self.x.tensor.rank, self.x.tensor.rank)
         *lead, inputs = self.x.shape
         units = self.h.shape[-1]
-        for name in self.states:
-            self.require_shape(name, [*lead, units])
         rows = len(self.gates) * units
-        for name, inner in (("w_ih", inputs), ("w_hh", units)):
-            self.require_shape(name, [rows, inner])
-        for name in ("b_ih", "b_hh"):
-            self.require_shape(name, [rows])
+        shapes = {"w_ih": (rows, inputs), "w_hh": (rows, units), "b_ih": (rows,), "b_hh": (rows,)}
+        for name, shape in {**dict.fromkeys(self.states, (*lead, units)), **shapes}.items():
+            self.require_shape(name, shape)
         return [TensorType(self.h.dtype, self.h.shape)] * len(self.states)
 
     def _part(self, e: Expansion, of: Value, letter: str, axis: int = -1) -> Value:
