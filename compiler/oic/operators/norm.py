@@ -29,7 +29,27 @@ def _rows(op: Any) -> Dim:
     return op.call().members["outer"]
 
 
-class LayerNorm(Operator, name="layer_norm"):
+class Normalisation(Operator):
+    """Base of normalisations: x is divided by the root of a mean of squares + eps, and multiplied by gamma."""
+
+    x: Value
+    gamma: Value
+    eps: float | int | Value
+
+    allowed = FLT
+
+    def infer(self) -> list[Type]:
+        require_number(self, "eps", self.x.dtype)
+        if not isinstance(self.eps, Value) and not self.eps >= 0:
+            raise OpError("op-setting", f"eps {self.eps} is negative", "eps")
+        return [self.x.type]
+
+    def args(self, **sizes: Dim) -> KernelArgs:
+        """The members, of these sizes."""
+        return self.members(**sizes, eps=Converted(self.eps, self.x.dtype.value))
+
+
+class LayerNorm(Normalisation, name="layer_norm"):
     """(x - mean) / √(variance + eps) · gamma + beta over the last axes.
 
     x            float
@@ -45,13 +65,9 @@ class LayerNorm(Operator, name="layer_norm"):
     Source: PyTorch, `layer_norm`.
     """
 
-    x: Value
-    gamma: Value
     beta: Value | None = None
-    eps: float | int | Value
     axes: list[int] = [-1]
 
-    allowed = FLT
     examples = (
         ("f32[3, 17]", "f32[17]", "eps=1e-5, beta=f32[17]"),
         ("f32[2, 3, 4]", "f32[3, 4]", "eps=1e-5, axes=[1, 2]"), ("f16[2, 8]", "f16[8]", "eps=1e-5"),
@@ -60,14 +76,13 @@ class LayerNorm(Operator, name="layer_norm"):
     )  # fmt: skip
 
     def infer(self) -> list[Type]:
-        require_eps(self)
         rank = self.x.tensor.rank
         axes = [normal_axis(self, a, rank, "axes") for a in self.axes]
         if not axes or axes != list(range(rank - len(axes), rank)):
             raise OpError("op-axis", f"axes {self.axes} are not the last ones, in order", "axes")
         for where in ("gamma", "beta"):
             require_parameter(self, where, self.x.shape[axes[0] :])
-        return [self.x.type]
+        return super().infer()
 
     def reference(self, x: Array, gamma: Array, beta: Array | None = None) -> Array:
         axes = tuple(self.axes)
@@ -94,13 +109,13 @@ class LayerNorm(Operator, name="layer_norm"):
         return self.x.dtype, self.gamma.dtype, beta.dtype
 
     def _args(self) -> KernelArgs:
-        first, eps = self.x.tensor.rank - len(self.axes), Converted(self.eps, self.x.dtype.value)
-        return self.members(outer=dims.product(self.x.shape[:first]), n=dims.product(self.x.shape[first:]), eps=eps)
+        first = self.x.tensor.rank - len(self.axes)
+        return self.args(outer=dims.product(self.x.shape[:first]), n=dims.product(self.x.shape[first:]))
 
     kernels = (Kernel("layer_norm", _types, _args, inplace=("x",), units=_rows, work=elementwise_work),)
 
 
-class RmsNorm(Operator, name="rms_norm"):
+class RmsNorm(Normalisation, name="rms_norm"):
     """x / √(mean(x²) + eps) · gamma over the last axis.
 
     x        float, rank 1 or more
@@ -113,11 +128,6 @@ class RmsNorm(Operator, name="rms_norm"):
     Source: Zhang and Sennrich, Root Mean Square Layer Normalization, 2019; PyTorch, `rms_norm`.
     """
 
-    x: Value
-    gamma: Value
-    eps: float | int | Value
-
-    allowed = FLT
     examples = (
         ("f32[3, 17]", "f32[17]", "eps=1e-5"), ("bf16[2, 8]", "bf16[8]", "eps=1e-6"),
         ("f64[8]", "f64[8]", "eps=1e-6"), ("f32[2, 300]", "bf16[300]", "eps=1e-6"),
@@ -126,9 +136,8 @@ class RmsNorm(Operator, name="rms_norm"):
 
     def infer(self) -> list[Type]:
         self.require_rank("x", 1)
-        require_eps(self)
         require_parameter(self, "gamma", self.x.shape[-1:])
-        return [self.x.type]
+        return super().infer()
 
     def reference(self, x: Array, gamma: Array) -> Array:
         wide = x.astype(np.float64)
@@ -142,13 +151,12 @@ class RmsNorm(Operator, name="rms_norm"):
         return rounded(y, error, self.x.dtype)
 
     def _args(self) -> KernelArgs:
-        eps = Converted(self.eps, self.x.dtype.value)
-        return self.members(outer=dims.product(self.x.shape[:-1]), n=self.x.shape[-1], eps=eps)
+        return self.args(outer=dims.product(self.x.shape[:-1]), n=self.x.shape[-1])
 
     kernels = (Kernel("rms_norm", ("x", "gamma"), _args, inplace=("x",), units=_rows, work=elementwise_work),)
 
 
-class BatchNorm(Operator, name="batch_norm"):
+class BatchNorm(Normalisation, name="batch_norm"):
     """(x - mean) / √(var + eps) · gamma + beta, a channel at a time, with known statistics.
 
     x                       [.., C, L…] float; `channel` counts C from the first axis
@@ -161,22 +169,18 @@ class BatchNorm(Operator, name="batch_norm"):
     Source: PyTorch, `batch_norm` in evaluation mode.
     """
 
-    x: Value
-    gamma: Value
     beta: Value
     mean: Value
     var: Value
-    eps: float | int | Value = 1e-5
+    eps = 1e-5
     channel: int = 1
 
-    allowed = FLT
     examples = (
         ("f32[2, 3, 5]", "f32[3]", "f32[3]", "f32[3]", "f32[3]"),
         ("f16[3, 4]", "f16[3]", "f16[3]", "f16[3]", "f16[3]", "channel=0"),
     )
 
     def infer(self) -> list[Type]:
-        require_eps(self)
         axis = normal_axis(self, self.channel, self.x.tensor.rank, "channel")
         size, given = self.x.shape[axis], self.gamma.shape[:1]
         fits = [at for at, other in enumerate(self.x.shape) if (other,) == given]
@@ -186,7 +190,7 @@ class BatchNorm(Operator, name="batch_norm"):
         for where in ("gamma", "beta", "mean", "var"):
             self.require_same_dtype("x", where)
             self.require_shape(where, [self.x.shape[axis]])
-        return [self.x.type]
+        return super().infer()
 
     def unsaid(self, given: Collection[str]) -> OpError | None:
         first, *rest = self.x.shape
@@ -209,7 +213,7 @@ class BatchNorm(Operator, name="batch_norm"):
         return rounded(y, error, self.x.dtype, np.maximum(np.maximum(far, scale), far * scale))
 
     def _args(self) -> KernelArgs:
-        return self.members(**along(self.x, self.channel, "channels"), eps=Converted(self.eps, self.x.dtype.value))
+        return self.args(**along(self.x, self.channel, "channels"))
 
     kernels = (Kernel("batch_norm", ("x",), _args, inplace=("x",)),)
 
@@ -313,14 +317,7 @@ def ranged(x: Array, dtype: DType) -> Array:
     return np.where(np.isfinite(held) & (np.abs(x) >= dtype.computed.smallest / dtype.computed.spacing), x, held)
 
 
-def require_eps(op: LayerNorm | RmsNorm | BatchNorm) -> None:
-    """Refuse a known eps that is negative, and one that is no number."""
-    require_number(op, "eps", op.x.dtype)
-    if not isinstance(op.eps, Value) and not op.eps >= 0:
-        raise OpError("op-setting", f"eps {op.eps} is negative", "eps")
-
-
-def require_parameter(op: LayerNorm | RmsNorm, where: str, shape: tuple[Dim, ...]) -> None:
+def require_parameter(op: Normalisation, where: str, shape: tuple[Dim, ...]) -> None:
     """Refuse a gamma or beta of another shape, or that the type x is computed in does not hold."""
     op.require(where, FLT if op.x.dtype is f64 else FLT - {f64})
     op.require_shape(where, shape)
