@@ -81,7 +81,7 @@ class Kernel:
     types   fields whose dtypes the body is included for, in the order of its names: OIC_X, OIC_W; or a function
             of the op that gives the dtypes
     args    the members of the argument struct, from the op
-    call    what the function is named after, `oic_CALL_types`; "": as the file
+    call    what the function is named after, `oic_CALL_types`, in which `{op}` is the operator; "": as the file
     fits    whether it can compute an op, whatever the encodings of its operands; else all that the type rule takes
     takes   layout that operands must have, by field; the others are dense
     stored  storages of an operand that it reads, by field; "" and the only one of others: as its type
@@ -139,7 +139,8 @@ class Kernel:
 
     def function(self, op: Any, of: str = "") -> str:
         """The C function, with its types; `of` it, a part."""
-        return "_".join([f"oic_{self.call or self.name}{of}", *(d.name for d in self.dtypes(op))])
+        name = (self.call or self.name).format(op=op.name)
+        return "_".join([f"oic_{name}{of}", *(d.name for d in self.dtypes(op))])
 
 
 MACROS = ("OIC_X", "OIC_W", "OIC_B")  # the element types, as a body reads them

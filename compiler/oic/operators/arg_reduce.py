@@ -62,39 +62,32 @@ class ArgReduction(Operator):
     def _joined(self) -> KernelArgs:
         return {"y": Out(), "rows": dims.product(self.x.shape[:-1]), "last": flag(not self.select_first)}
 
-    def reference(self, x: Array) -> Array:
-        """Where x first (last) equals the best element; 0 where that is NaN."""
-        best = best_along(x, self.axis, self.better)
-        same = np.equal(x, best)
-        if self.select_first:
-            return np.asarray(np.argmax(same, axis=self.axis, keepdims=self.keepdims))
-        from_end = np.argmax(np.flip(same, self.axis), self.axis, keepdims=True)
-        last = np.where(best == best, x.shape[self.axis] - 1 - from_end, 0)
-        return last if self.keepdims else np.squeeze(last, self.axis)
+    def _is_of_rows(self) -> bool:
+        """The reduction is of the last axis, whose positions have 32 bits (extreme_of_product.h)."""
+        return self.axis % self.x.tensor.rank == self.x.tensor.rank - 1 and dims.maximum(self.x.shape[-1]) <= 2**32
 
+    def _shares(self) -> Dim:
+        """Rows, or spans of neighbours, that threads can share."""
+        outer, n, inner = around(self.x.shape, self.axis % self.x.tensor.rank)
+        return outer * dims.floor_div(n + SPAN - 1, SPAN) if inner == 1 else outer
 
-def _is_of_rows(op: ArgReduction) -> bool:
-    """The reduction is of the last axis, whose positions have 32 bits (extreme_of_product.h)."""
-    return op.axis % op.x.tensor.rank == op.x.tensor.rank - 1 and dims.maximum(op.x.shape[-1]) <= 2**32
+    def _comparisons(self) -> Dim:
+        """What comparing all elements is worth: they are compared many at a time."""
+        return ELEMENTWISE // 4 * self.x.tensor.size
 
-
-def _shares(op: ArgReduction) -> Dim:
-    """Rows, or spans of neighbours, that threads can share."""
-    outer, n, inner = around(op.x.shape, op.axis % op.x.tensor.rank)
-    return outer * dims.floor_div(n + SPAN - 1, SPAN) if inner == 1 else outer
-
-
-def _comparisons(op: ArgReduction) -> Dim:
-    """What comparing all elements is worth: they are compared many at a time."""
-    return ELEMENTWISE // 4 * op.x.tensor.size
-
-
-def _positions(name: str) -> tuple[Kernel, ...]:
-    return (
-        Kernel("extreme", ("x",), ArgReduction._args, call=name, units=_shares, work=_comparisons, phases=True),
-        Kernel("extreme_of_product", (), ArgReduction._joined, call=f"{name}_of_product", fits=_is_of_rows,
+    kernels = (
+        Kernel("extreme", ("x",), _args, call="{op}", units=_shares, work=_comparisons, phases=True),
+        Kernel("extreme_of_product", (), _joined, call="{op}_of_product", fits=_is_of_rows,
                cost=lambda op, target: math.inf, chooses=True),
     )  # fmt: skip
+
+    def reference(self, x: Array) -> Array:
+        """Where x first (last) equals the best element; 0 where that is NaN."""
+        same = np.equal(x, best_along(x, self.axis, self.better))
+        if self.select_first:
+            return np.asarray(np.argmax(same, axis=self.axis, keepdims=self.keepdims))
+        positions: Array = np.indices(x.shape, sparse=True)[self.axis]
+        return np.asarray(np.where(same, positions, 0).max(self.axis, keepdims=self.keepdims))
 
 
 class ArgmaxAxis(ArgReduction, name="argmax_axis"):
@@ -111,7 +104,6 @@ class ArgmaxAxis(ArgReduction, name="argmax_axis"):
     """
 
     better = np.fmax
-    kernels = _positions("argmax_axis")
 
 
 class ArgminAxis(ArgReduction, name="argmin_axis"):
@@ -128,4 +120,3 @@ class ArgminAxis(ArgReduction, name="argmin_axis"):
     """
 
     better = np.fmin
-    kernels = _positions("argmin_axis")

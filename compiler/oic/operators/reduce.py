@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import ClassVar, TypeVar
 
@@ -85,22 +86,19 @@ class Reduction(Operator):
         return self.members(**dict(zip(("outer", "n", "inner"), three(groups))))
 
 
-def _ordered(op: Reduction) -> KernelArgs:
-    return {**op._args(), "columns": flag(op.columns)}
-
-
-def _accumulation(name: str, body: str) -> tuple[Kernel, ...]:
-    """Floats have a body of their own; integers accumulate in 64 bits, whatever is done."""
-    floats = Kernel(body, ("x",), _ordered, call=name, fits=is_float)
-    return (floats, Kernel("totals", ("x", "result"), Reduction._args, call=name))
-
-
 class Accumulation(Reduction):
     """Base of sum, mean and prod."""
 
     acc: DType | None = None
 
     examples = (*MANY, *EMPTY, *WIDER)
+
+    def _ordered(self) -> KernelArgs:
+        return {**self._args(), "columns": flag(self.columns)}
+
+    _floats = Kernel("sum_axis", ("x",), _ordered, call="{op}", fits=is_float)
+    _integers = Kernel("totals", ("x", "result"), Reduction._args, call="{op}")  # in 64 bits, whatever is done
+    kernels = (_floats, _integers)
 
 
 class SumAxis(Accumulation, name="sum_axis"):
@@ -120,8 +118,6 @@ class SumAxis(Accumulation, name="sum_axis"):
     Errors: an axis that does not exist or is named twice; acc is no wider integer type.
     Source: OpenInfer op catalog, `sum_axis`.
     """
-
-    kernels = _accumulation("sum_axis", "sum_axis")
 
     def reference(self, x: Array) -> Array:
         return total(self, x)
@@ -146,8 +142,6 @@ class MeanAxis(Accumulation, name="mean_axis"):
     Errors: an axis that does not exist or is named twice; acc is no wider integer type.
     Source: OpenInfer op catalog, `mean_axis`.
     """
-
-    kernels = _accumulation("mean_axis", "sum_axis")
 
     def reference(self, x: Array) -> Array:
         sums, n = total(self, x), count(x, self.reduced)
@@ -178,7 +172,7 @@ class ProdAxis(Accumulation, name="prod_axis"):
     Source: OpenInfer op catalog, `prod_axis`.
     """
 
-    kernels = _accumulation("prod_axis", "prod_axis")
+    kernels = (replace(Accumulation._floats, name="prod_axis"), Accumulation._integers)
 
     def reference(self, x: Array) -> Array:
         factors = reduced_last(self, exact(x, self.x.dtype))
@@ -192,6 +186,7 @@ class Extreme(Reduction):
     empty = False
     better: ClassVar[np.ufunc]
     examples = MANY
+    kernels = (Kernel("extreme", ("x",), Reduction._args, call="{op}"),)
 
     def reference(self, x: Array) -> Array:
         rows = reduced_last(self, x)
@@ -214,7 +209,6 @@ class MaxAxis(Extreme, name="max_axis"):
     """
 
     better = np.fmax
-    kernels = (Kernel("extreme", ("x",), Reduction._args, call="max_axis"),)
 
 
 class MinAxis(Extreme, name="min_axis"):
@@ -231,7 +225,6 @@ class MinAxis(Extreme, name="min_axis"):
     """
 
     better = np.fmin
-    kernels = (Kernel("extreme", ("x",), Reduction._args, call="min_axis"),)
 
 
 class Cumsum(Operator, name="cumsum"):
