@@ -185,16 +185,15 @@ class Convolution(Sums):
         return self.scaled(y, *by)
 
     def _filters(self, w: Array) -> Array:
-        """w as [O, C/groups, KH, KW]."""
+        """w as [O, C/groups, KH, KW], of a transposed convolution [C, O/groups, KH, KW]: what `flattened` was given."""
         if self.taps is None:
             return w.reshape(*w.shape[:2], *two_axes(1, w.shape[2:]))
-        channels, taps = self._most()
-        if not self._in_words():
-            return w.reshape(w.shape[0], channels, *taps)
-        if self._in_rows():
-            return w.reshape(w.shape[0], channels, taps[0], -1)[..., : taps[1]]
-        w = w.reshape(w.shape[0], -1, math.prod(taps), FOUR).swapaxes(-1, -2)
-        return w.reshape(w.shape[0], -1, *taps)[:, :channels]
+        outputs, (channels, taps) = w.shape[0], self._most()
+        rows = (self.groups * channels, outputs // self.groups) if self.transposed else (outputs, channels)
+        filters = np.zeros((*rows, *taps), w.dtype)
+        places = self.flattened(1 + np.arange(filters.size).reshape(filters.shape))  # 0 where it fills up
+        filters.reshape(-1)[places[places > 0] - 1] = w[places > 0]
+        return filters
 
     def _sum(self, x: Array, w: Array) -> Array:
         """The convolution without b, in the arrays' dtype."""

@@ -69,19 +69,6 @@ class ConvolutionTranspose(Convolution):
         parts = [split[..., ys, :][..., xs].reshape(rows, -1) for ys, xs in product(*self._order())]
         return np.concatenate(parts, -1)
 
-    def _filters(self, w: Array) -> Array:
-        if self.taps is None:
-            return super()._filters(w)
-        outputs, (channels, taps), at = w.shape[0], self._most(), 0
-        split = np.empty((outputs, channels, *taps), w.dtype)
-        for ys, xs in product(*self._order()):
-            size = channels * len(ys) * len(xs)
-            part = w[:, at : at + size].reshape(outputs, channels, len(ys), len(xs))
-            split[:, :, np.reshape(ys, (-1, 1)).astype(int), xs] = part
-            at += size
-        split = split.reshape(self.groups, outputs // self.groups, channels, *taps)
-        return np.moveaxis(split, 1, 2).reshape(self.groups * channels, outputs // self.groups, *taps)
-
     def _extent(self) -> list[Dim]:
         found: list[Dim] = []
         sizes, more = self._sizes(self.x), self._setting("output_padding", 0)
