@@ -125,7 +125,7 @@ class TemplateData:
         self.dispatched = [(f, of_sets, list(enumerate(of_sets))[::-1]) for f, of_sets in each]
         self.sets, self.set_count = [(s.name, " ".join(s.flags)) for s in sets], len(sets)
         self.set_names = "{" + ", ".join(f'"{s.name}"' for s in sets) + "}"
-        self.set_features = "{" + ", ".join(s.has for s in sets) + "}"
+        self.set_features = "{" + ", ".join(f"OIC_HAS_{s.name.upper()}" for s in sets) + "}"
 
         # What comes of the code that was written: this is known only now.
         self.included = sorted(PurePosixPath(header).name for header in unit.headers)  # they lie in one folder

@@ -29,8 +29,8 @@ FEATURES: dict[str, tuple[str, ...]] = {
 WIDE = frozenset(("sse2", "avx", "avx2", "avx512", "neon", "simd128"))
 """Features of machines that read memory a cache line at a time.  Helium takes registers from where any element is."""
 
-FOURS = frozenset(("avx512-vnni", "avx-vnni", "dotprod"))
-"""Features with which four products of bytes are one of 32 bits (OIC_DOT_BYTES)."""
+FOURS = ("vnni", "dotprod")
+"""Parts of features and flags that tell that four products of bytes are one of 32 bits (OIC_DOT_BYTES)."""
 
 
 @dataclass(frozen=True)
@@ -55,35 +55,29 @@ class Costs:
 
 @dataclass(frozen=True)
 class InstructionSet:
-    """One of several that a library may have code for.
+    """One of several that a library may have code for: OIC_HAS_NAME of `hosted/processor.h` says whether it is there.
 
     machine  what the compiler defines for machines that may have it
     flags    of the compiler
-    has      what runtime_c/hosted/processor.h calls it
-    fours    it has one of FOURS
     """
 
     name: str
     machine: str
     flags: tuple[str, ...]
-    has: str
-    fours: bool = False
 
 
 INSTRUCTION_SETS = {
     s.name: s
     for s in (  # of a machine, each has all that those before it have; where zen5 is, intel is not
-        InstructionSet("sse2", "__x86_64__", ("-march=x86-64",), "OIC_HAS_SSE2"),
-        InstructionSet("avx2", "__x86_64__", ("-march=x86-64-v3",), "OIC_HAS_AVX2"),
-        InstructionSet("avx512", "__x86_64__", ("-march=x86-64-v4",), "OIC_HAS_AVX512"),
-        InstructionSet("vnni", "__x86_64__", ("-march=x86-64-v4", "-mavx512vnni"), "OIC_HAS_VNNI", fours=True),
-        InstructionSet("intel", "__x86_64__", ("-march=x86-64-v4", "-mavx512vnni", "-DOIC_INTEL=1"), "OIC_HAS_INTEL",
-                       fours=True),
-        InstructionSet("zen5", "__x86_64__", ("-march=x86-64-v4", "-mavx512vnni", "-mavxvnni", "-mavx512vp2intersect"),
-                       "OIC_HAS_ZEN5", fours=True),
-        InstructionSet("neon", "__aarch64__", ("-march=armv8-a",), "OIC_HAS_NEON"),
-        InstructionSet("dotprod", "__aarch64__", ("-march=armv8.2-a+dotprod",), "OIC_HAS_DOTPROD", fours=True),
-        InstructionSet("i8mm", "__aarch64__", ("-march=armv8.2-a+dotprod+i8mm",), "OIC_HAS_I8MM", fours=True),
+        InstructionSet("sse2", "__x86_64__", ("-march=x86-64",)),
+        InstructionSet("avx2", "__x86_64__", ("-march=x86-64-v3",)),
+        InstructionSet("avx512", "__x86_64__", ("-march=x86-64-v4",)),
+        InstructionSet("vnni", "__x86_64__", ("-march=x86-64-v4", "-mavx512vnni")),
+        InstructionSet("intel", "__x86_64__", ("-march=x86-64-v4", "-mavx512vnni", "-DOIC_INTEL=1")),
+        InstructionSet("zen5", "__x86_64__", ("-march=x86-64-v4", "-mavx512vnni", "-mavxvnni", "-mavx512vp2intersect")),
+        InstructionSet("neon", "__aarch64__", ("-march=armv8-a",)),
+        InstructionSet("dotprod", "__aarch64__", ("-march=armv8.2-a+dotprod",)),
+        InstructionSet("i8mm", "__aarch64__", ("-march=armv8.2-a+dotprod+i8mm",)),
     )
 }
 
@@ -122,8 +116,9 @@ class Target:
 
     @property
     def multiplies_fours(self) -> bool:
-        """The target has, or some of the machines that the library has code for have, one of FOURS."""
-        return bool(self.features & FOURS) or any(s.fours for s in self.sets)
+        """The target, or some of the machines that the library has code for, are of FOURS."""
+        told = " ".join([*self.features, *(flag for s in self.sets for flag in s.flags)])
+        return any(word in told for word in FOURS)
 
     def has(self, needs: frozenset[str]) -> bool:
         """These features, or classes of numerics."""
