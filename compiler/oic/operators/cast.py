@@ -195,19 +195,11 @@ def to_float(x: Array, to: DType) -> Array:
     """Numbers of any type rounded once to a float type, in the dtype that it is computed in."""
     if not to.narrow:
         return x.astype(to.np)
-    if x.dtype.kind in "iu" and x.dtype.itemsize == 8:
-        x = _sticky(x)
+    if x.dtype.kind in "iu" and x.dtype.itemsize == 8:  # what f64 has no digits for becomes its last one: as if exact
+        low = x & x.dtype.type(0x7FF)
+        x = np.where(np.abs(x.astype(np.float64)) < 2.0**53, x, (x - low) | (low != 0).astype(x.dtype) << 11)
     wide = x.astype(np.float64)
     unit = np.maximum(np.ldexp(1.0, np.frexp(wide)[1] - to.digits), to.smallest)
     nearest = np.where(np.isfinite(wide), np.rint(wide / unit) * unit, wide)
     too_large = np.abs(nearest) > to.largest
     return np.where(too_large, np.copysign(np.inf, nearest), nearest).astype(to.wide)
-
-
-def _sticky(x: Array) -> Array:
-    """64-bit integers as f64 that any narrower rounding treats as if they were exact."""
-    magnitude = np.where(x < 0, np.negative(x), x).astype(np.uint64)
-    low = magnitude & np.uint64(0x7FF)
-    odd = (magnitude >> np.uint64(11)) | (low != 0).astype(np.uint64)
-    wide = np.where(magnitude >> np.uint64(53) != 0, odd.astype(np.float64) * 2048.0, magnitude)
-    return np.where(x < 0, -wide, wide)
