@@ -12,7 +12,7 @@ from oic.ir import encodings
 from oic.ir.quantized import GROUP, ROWS, STREAM
 from oic.kernels.targets import Costs
 from oic.memory import saved
-from oic.operators import arg_reduce, attention, conv, matmul, quant, quantized, work
+from oic.operators import attention, conv, matmul, quant, quantized, reduce, work
 from oic.resources import runtime_dir
 
 SHARED = {
@@ -27,7 +27,7 @@ SHARED = {
     "OIC_CHUNK": conv.CHUNK,
     "OIC_CONV_OUTPUTS": conv.OUTPUTS,
     "OIC_CONV_WHOLE": conv.WHOLE,
-    "OIC_EXTREME_LEAST": arg_reduce.SPAN,
+    "OIC_EXTREME_LEAST": reduce.SPAN,
     "OIC_FOLDED": attention.FOLDED,
     "OIC_GROUP": GROUP,
     "OIC_IMAGE_VERSION": weights.VERSION,
