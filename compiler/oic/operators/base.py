@@ -189,10 +189,8 @@ class Operator(Op):
 
     def chosen(self) -> Kernel:
         """The kernel that computes it; as long as none is selected, the first that can."""
-        if self.kernel:
-            found = next((k for k in self.kernels if k.name == self.kernel and k.fits(self)), None)
-        else:
-            found = next((k for k in self.kernels if k.computes(self)), None)
+        fitting = (k for k in self.kernels if k.name == (self.kernel or k.name) and k.fits(self))
+        found = next((k for k in fitting if self.kernel or k.reads(self, {})), None)
         assert found is not None, f"{self.name} has no kernel for these types and encodings"
         return found
 
