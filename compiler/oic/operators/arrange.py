@@ -22,7 +22,7 @@ from oic.kernels.kernel import Converted, Kernel, KernelArgs
 from oic.kernels.targets import Target
 from oic.operators.base import Operator, normal_axis
 from oic.operators.quantized import FLOATS, of_groups, product_dtype
-from oic.operators.settings import as_computed, require_finite, require_integer, require_number
+from oic.operators.settings import as_computed, require_finite, require_number
 from oic.operators.shape import require_size
 
 
@@ -114,11 +114,9 @@ class Pad(Operator, name="pad"):
 
     def _require_value(self) -> None:
         dtype = self.x.dtype
-        if dtype.is_float or dtype.is_int or isinstance(self.value, Value):
+        if dtype.kind != "bool" or not isinstance(self.value, bool):
             require_number(self, "value", dtype)
             require_finite(self, "value", dtype)
-        elif not isinstance(self.value, bool):
-            require_integer(self, "value", dtype.low, dtype.high, f" for {dtype}")
 
     def _require_source(self, size: Dim, added: Dim, where: str) -> None:
         if self.mode == "constant" or added == 0 or not isinstance(size, int):
