@@ -58,14 +58,11 @@ class Pool(Operator):
         sizes, stride, padding = self._settings()
         n = len(sizes)
         counts = [(d + 2 * p - k) // s + 1 for d, p, k, s in zip(x.shape[-n:], padding, sizes, stride, strict=True)]
-        around = [(0, 0)] * (x.ndim - n) + [(p, p + k) for p, k in zip(padding, sizes, strict=True)]  # k: for one
+        around = [(0, 0)] * (x.ndim - n) + [(p, p) for p in padding]
         wide = np.pad(x.astype(np.float64), around, constant_values=fill)
-        axes = tuple(range(x.ndim - n, x.ndim))
-        found: Any = np.lib.stride_tricks.sliding_window_view(wide, sizes, axes)
-        along = (slice(0, s * count, s) for s, count in zip(stride, counts, strict=True))
-        every: Any = (..., *along, *[slice(None)] * n)
-        found = found[every]
-        return np.asarray(found.reshape(*found.shape[:-n], int(np.prod(sizes))))
+        firsts = (zip(first, stride, counts, strict=True) for first in np.ndindex(*sizes))
+        places: Any = [(..., *(slice(i, i + s * count, s) for i, s, count in first)) for first in firsts]
+        return np.stack([wide[place] for place in places], -1)
 
     def _args(self) -> KernelArgs:
         sizes, stride, padding = self._settings()
