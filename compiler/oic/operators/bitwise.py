@@ -137,7 +137,5 @@ class Popcount(UnaryOperator, name="popcount"):
     gives = u8
 
     def reference(self, x: Array) -> Array:
-        low = x.astype(np.int64 if self.x.dtype.low else np.uint64).view(np.uint64)
-        if self.x.dtype.bits < 64:
-            low = low & np.uint64((1 << self.x.dtype.bits) - 1)
+        low = x.astype(np.int64).view(np.uint64) & np.uint64((1 << self.x.dtype.bits) - 1)
         return np.unpackbits(low[..., None].view(np.uint8), axis=-1).sum(-1, dtype=np.uint8)
