@@ -361,12 +361,10 @@ class Cumsum(Operator, name="cumsum"):
     kernels = (Kernel("cumsum", ("x",), _args, inplace=("x",)),)
 
     def _sums(self, x: F64) -> F64:
-        sums = np.cumsum(x, axis=self.axis)
-        if not self.exclusive:
-            return sums
-        before = np.roll(sums, 1, self.axis)
-        np.moveaxis(before, self.axis, 0)[:1] = 0
-        return before
+        if self.exclusive:
+            x = np.roll(x, 1, self.axis)
+            np.moveaxis(x, self.axis, 0)[:1] = 0
+        return np.cumsum(x, axis=self.axis)
 
     def reference(self, x: Array) -> Array:
         return self._sums(x.astype(np.float64))
