@@ -149,8 +149,7 @@ class Where(Elementwise, name="where"):
             raise OpError("op-dtype", what, "condition", "op filter(a, b, c) takes a number")
         return super().infer()
 
-    def reference(self, condition: Array, a: Array, b: Array) -> Array:
-        return np.where(condition, a, b)
+    of = staticmethod(np.where)
 
 
 class IsFinite(Operator, name="is_finite"):

@@ -93,8 +93,7 @@ def refused_rows(x: Array) -> Array:
 def steps(x: Array) -> Array:
     """How far each element of x [.., K] may be from what is computed with: half a step of its group, and a little."""
     k = x.shape[-1]
-    padded = np.zeros((*x.shape[:-1], groups(k) * GROUP))
-    padded[..., :k] = np.abs(x)
+    padded = np.pad(np.abs(x), [(0, 0)] * (x.ndim - 1) + [(0, -k % GROUP)])
     amax = padded.reshape(*x.shape[:-1], -1, GROUP).max(-1, initial=0.0)
     half = np.where(amax < 2.0**-118, amax, amax * ((0.5 + 2.0**-12) / MOST))  # what is so small becomes 0
     return np.repeat(half, GROUP, -1)[..., :k]
