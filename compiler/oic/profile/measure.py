@@ -105,13 +105,11 @@ def measured(
 
     Raises StepError for a step that is refused there, or before.
     """
-    try:
-        executor.step(entry, **inputs)
-    except StepError as error:
-        raise replace(error, hint=error.hint or "inputs are random where --input does not give them") from None
+    _step(executor, entry, inputs, "inputs are random where --input does not give them")
     executor.reset()
+    before = f"--after {after} takes so many before those that are measured"
     for number in range(1, after + 1):
-        _step(executor, entry, inputs, number, after)
+        _step(executor, entry, inputs, f"this was step {number}; {before}")
     start = executor.save()
     found: list[Array] = []
     while len(found) < steps:
@@ -119,7 +117,7 @@ def measured(
             executor.step(entry, **inputs)
         except StepError:  # which is said where it is the first step
             executor.load(start)
-            _step(executor, entry, inputs, after + 1, after)
+            _step(executor, entry, inputs, f"this was step {after + 1}; {before}")
         found.append(executor.counted)
         advance()
     counted = np.stack(found).astype(np.float64)
@@ -132,13 +130,12 @@ def measured(
     return Profile(entry, steps, whole, apart, clock, limits, tuple(rows))
 
 
-def _step(executor: CompiledExecutor, entry: str, inputs: dict[str, Array], number: int, after: int) -> None:
-    """Run a step that is not to be refused; where it is, with a hint if steps come before those that are measured."""
+def _step(executor: CompiledExecutor, entry: str, inputs: dict[str, Array], hint: str) -> None:
+    """Run a step that is not to be refused; where it is, with a hint, unless the refusal has one."""
     try:
         executor.step(entry, **inputs)
     except StepError as error:
-        hint = f"this was step {number}; --after {after} takes so many before those that are measured"
-        raise (replace(error, hint=hint) if after else error) from None
+        raise replace(error, hint=error.hint or hint) from None
 
 
 def _statement(interface: Interface, place: CodePlace, row: list[float]) -> MeasuredStatement:
