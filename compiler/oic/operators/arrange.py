@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oic.dtypes import Array, DType, f32, f64, i32, i64
+from oic.dtypes import FLT, Array, DType, f32, f64, i32, i64
 from oic.ir import dims
 from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
@@ -34,6 +34,22 @@ def around(shape: tuple[Dim, ...], axis: int) -> tuple[Dim, Dim, Dim]:
 def along(x: Value, axis: int, name: str = "n") -> dict[str, Dim]:
     """The members outer, the size of an axis by its name, and inner."""
     return dict(zip(("outer", name, "inner"), around(x.shape, axis % x.tensor.rank), strict=True))
+
+
+class AlongAxis(Operator):
+    """Base of what goes along one axis of x, everything else on its own; by default the result has the type of x."""
+
+    x: Value
+    axis: int
+
+    allowed = FLT
+
+    def infer(self) -> list[Type]:
+        normal_axis(self, self.axis, self.x.tensor.rank)
+        return [self.x.type]
+
+    def args(self) -> KernelArgs:
+        return self.members(**along(self.x, self.axis))
 
 
 class Concat(Operator, name="concat"):

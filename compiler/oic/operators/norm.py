@@ -17,7 +17,7 @@ from oic.ir.core import OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.types import Type
 from oic.kernels.kernel import Converted, Kernel, KernelArgs, flag
-from oic.operators.arrange import along
+from oic.operators.arrange import AlongAxis, along
 from oic.operators.base import Operator, normal_axis
 from oic.operators.bounds import epsilon, lost, real, rounded
 from oic.operators.settings import as_computed, require_number
@@ -218,27 +218,7 @@ class BatchNorm(Normalisation, name="batch_norm"):
     kernels = (Kernel("batch_norm", ("x",), _args, inplace=("x",)),)
 
 
-class Exponentials(Operator):
-    """Base of softmax and log_softmax: exponentials along one axis, and their sum."""
-
-    x: Value
-    axis: int = -1
-
-    allowed = FLT
-
-    def infer(self) -> list[Type]:
-        normal_axis(self, self.axis, self.x.tensor.rank)
-        return [self.x.type]
-
-    def args(self) -> KernelArgs:
-        return self.members(**along(self.x, self.axis))
-
-    def ordered(self) -> KernelArgs:
-        """The members, with the order that the axis, and no size, decides: each element a part, or parts."""
-        return {**self.args(), "columns": flag((self.axis + 1) % self.x.tensor.rank != 0)}
-
-
-class Softmax(Exponentials, name="softmax"):
+class Softmax(AlongAxis, name="softmax"):
     """exp(x - max) / Σ exp(x - max) along an axis.
 
     x        float
@@ -248,6 +228,8 @@ class Softmax(Exponentials, name="softmax"):
     In f32 (f64 for f64), rounded once; relative error at most (4 + |x - max|)·ε.  A row of -inf gives
     NaN; a NaN makes its row NaN.  Source: PyTorch, `softmax`.
     """
+
+    axis = -1
 
     examples = (("f32[3, 17]",), ("f16[2, 5]", "axis=0"), ("bf16[4]",), ("f64[2, 3, 4]", "axis=1"))
 
@@ -261,10 +243,14 @@ class Softmax(Exponentials, name="softmax"):
         error = (4 + np.abs(real(shifted))) * epsilon(self.x.dtype) * np.abs(real(y)) + 2.0**-126
         return rounded(y, error, self.x.dtype)
 
-    kernels = (Kernel("softmax", ("x",), Exponentials.ordered, inplace=("x",)),)
+    def _args(self) -> KernelArgs:
+        """The members, with the order that the axis, and no size, decides: each element a part, or parts."""
+        return {**self.args(), "columns": flag((self.axis + 1) % self.x.tensor.rank != 0)}
+
+    kernels = (Kernel("softmax", ("x",), _args, inplace=("x",)),)
 
 
-class LogSoftmax(Exponentials, name="log_softmax"):
+class LogSoftmax(AlongAxis, name="log_softmax"):
     """x - max - ln Σ exp(x - max) along an axis.
 
     x        float
@@ -274,6 +260,8 @@ class LogSoftmax(Exponentials, name="log_softmax"):
     In f32 (f64 for f64), rounded once; error at most (4 + |x - max|)·ε.  A row of -inf gives NaN.
     Source: PyTorch, `log_softmax`.
     """
+
+    axis = -1
 
     examples = (("f32[3, 17]",), ("f16[2, 5]", "axis=0"), ("f64[4]",))
 
@@ -286,7 +274,7 @@ class LogSoftmax(Exponentials, name="log_softmax"):
         size = 4 + np.abs(real(shifted)) + np.abs(real(np.log(total)))
         return rounded(y, 2 * size * epsilon(self.x.dtype), self.x.dtype)
 
-    kernels = (Kernel("log_softmax", ("x",), Exponentials.args, inplace=("x",)),)
+    kernels = (Kernel("log_softmax", ("x",), AlongAxis.args, inplace=("x",)),)
 
 
 def shifted_sum(x: Any, axis: int) -> tuple[Array, Array]:

@@ -14,14 +14,14 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from oic.dtypes import ALL, FLOATS, FLT, NUM, Array, DType, i64
+from oic.dtypes import ALL, FLOATS, NUM, Array, DType, i64
 from oic.ir import dims
 from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.index import at_least
 from oic.ir.types import Type
 from oic.kernels.kernel import Kernel, KernelArgs, Out, flag
-from oic.operators.arrange import along, around
+from oic.operators.arrange import AlongAxis, around
 from oic.operators.base import Operator, is_float, normal_axis
 from oic.operators.bounds import F64, epsilon, last_place, real, rounded
 from oic.operators.settings import accumulated, in_64_bits
@@ -230,11 +230,9 @@ class MinAxis(Extreme, name="min_axis"):
     better = np.fmin
 
 
-class ArgReduction(Operator):
+class ArgReduction(AlongAxis):
     """Base of argmax_axis and argmin_axis."""
 
-    x: Value
-    axis: int
     keepdims: bool = False
     select_first: bool = True
 
@@ -262,7 +260,7 @@ class ArgReduction(Operator):
         return at_least(1, self.x.shape[self.axis])
 
     def _args(self) -> KernelArgs:
-        return self.members(**along(self.x, self.axis), last=flag(not self.select_first))
+        return {**self.args(), "last": flag(not self.select_first)}
 
     def _joined(self) -> KernelArgs:
         return {"y": Out(), "rows": dims.product(self.x.shape[:-1]), "last": flag(not self.select_first)}
@@ -327,7 +325,7 @@ class ArgminAxis(ArgReduction, name="argmin_axis"):
     better = np.fmin
 
 
-class Cumsum(Operator, name="cumsum"):
+class Cumsum(AlongAxis, name="cumsum"):
     """The sum of all elements up to each one, along an axis.
 
     x          float
@@ -340,23 +338,16 @@ class Cumsum(Operator, name="cumsum"):
     Errors: x is no float; the axis does not exist.  Source: NumPy, `cumsum`.
     """
 
-    x: Value
-    axis: int
     exclusive: bool = False
 
-    allowed = FLT
     examples = (
         ("f32[2, 3]", "axis=1"), ("f32[2, 3, 4]", "axis=-2"), ("f32[0, 3]", "axis=0"), ("f32[1037]", "axis=0"),
         ("f32[1]", "axis=0, exclusive=true"), ("f32[19, 37]", "axis=0, exclusive=true"),
         *((f"{d}[3, 5]", "axis=1") for d in FLOATS),
     )  # fmt: skip
 
-    def infer(self) -> list[Type]:
-        normal_axis(self, self.axis, self.x.tensor.rank)
-        return [self.x.type]
-
     def _args(self) -> KernelArgs:
-        return self.members(**along(self.x, self.axis), exclusive=flag(self.exclusive))
+        return {**self.args(), "exclusive": flag(self.exclusive)}
 
     kernels = (Kernel("cumsum", ("x",), _args, inplace=("x",)),)
 
