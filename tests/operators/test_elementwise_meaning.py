@@ -282,7 +282,6 @@ def test_acc_is_a_wider_integer_of_the_same_sign() -> None:
     assert slug("add", "f16[2]", "f16[2]", acc=dtypes.f32) == "op-setting"
     assert slug("add", "i8[2]", "i8[2]", acc=dtypes.u32) == "op-setting"
     assert slug("add", "i8[2]", "i8[2]", acc=dtypes.i8) == "op-setting"
-    assert slug("add", "i8[2]", "i8[2]", acc=3) == "op-setting"
     assert slug("mul", "bool[2]", "bool[2]", acc=dtypes.i8) == "op-setting"
 
 

@@ -56,7 +56,7 @@ def literal(value: Any, dtype: DType) -> str:
         return f"{rounded.hex()}f" if dtype is dtypes.f32 else rounded.hex()
     if value == -(1 << 63):
         return "INT64_MIN"
-    return f"UINT64_C({value})" if value >= 1 << 63 else f"INT64_C({value})"
+    return f"UINT64_C({value})" if value >= 1 << 63 else f"INT64_C({int(value)})"
 
 
 def elementwise(op: Operator, symbol: str) -> str:
@@ -64,9 +64,8 @@ def elementwise(op: Operator, symbol: str) -> str:
     scalar = op.c
     assert isinstance(scalar, Scalar)
     by = op.result if scalar.by == -1 else op.operands[scalar.by or 0]
-    passed = scalar.args or tuple(k for k, f in op.fields.items() if f.kind == "operand")
     dtype = by.dtype.computed
-    arguments = [_element(op, getattr(op, name), name in scalar.wide, dtype) for name in passed]
+    arguments = [_element(op, op.number(name), name in scalar.wide, dtype) for name in scalar.passed(op)]
     result = op.result.dtype
     value = arguments[0] if op.name == "fill" else f"{scalar.function(op)}({', '.join(arguments)})"
     return f"""

@@ -5,8 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from oic import dtypes
 from oic.codegen import c_tree as c
 from oic.codegen import expressions as expr
@@ -20,7 +18,7 @@ from oic.ir.control import Cond
 from oic.ir.core import Op, Value
 from oic.ir.state import IndexTensor, Splat
 from oic.ir.strides import Strides, repeated
-from oic.operators.base import Operator, Scalar
+from oic.operators.base import Operator
 from oic.operators.fused import Copy
 from oic.operators.shape import BroadcastTo
 
@@ -206,39 +204,25 @@ def apply(frame: Frame, op: Op, read: ReadElement) -> c.Expression:
         return read(op.operands[0])
     if isinstance(op, Splat):
         return expr.literal(op.value, op.result.dtype)
-    spec = getattr(op, "c", None)
-    assert isinstance(spec, Scalar), f"{op.name} has no elementwise form"
-    by = spec.decides(op)
-    arguments: list[c.Expression] = []
-    for name in _passed(op, spec):
-        arguments += _arguments(frame, op, name, dtypes.i64 if name in spec.wide else by, read)
+    assert isinstance(op, Operator) and op.c is not None, f"{op.name} has no elementwise form"
+    spec, by = op.c, op.c.decides(op)
+    types = {name: dtypes.i64 if name in spec.wide else by for name in spec.passed(op)}
+    arguments = [_argument(frame, op, name, wanted, read) for name, wanted in types.items()]
     if spec.bare:
         return arguments[0]
     if spec.infix and by.is_float:
         found = c.Infix(spec.infix, *arguments)
         return c.Conversion("uint8_t", found) if spec.infix in _COMPARISONS else found
-    assert isinstance(op, Operator)
     frame.unit.instances.add(spec.instance(op))
     return c.call(spec.function(op), *arguments)
 
 
-def _passed(op: Op, spec: Scalar) -> list[str]:
-    """The fields that become arguments: by default operands, and attributes that are numbers."""
-    if spec.args is not None:
-        return list(spec.args)
-    numbers = (int, float, np.generic, Value)
-    return [n for n, field in op.fields.items() if field.kind == "rest" or isinstance(getattr(op, n), numbers)]
-
-
-def _arguments(frame: Frame, op: Op, name: str, wanted: DType, read: ReadElement) -> list[c.Expression]:
-    """The arguments that one field gives; settings become numbers of the wanted type."""
-    part, field = getattr(op, name), op.fields.get(name)
-    if isinstance(part, (list, tuple)):
-        return [read(v) for v in part]
+def _argument(frame: Frame, op: Operator, name: str, wanted: DType, read: ReadElement) -> c.Expression:
+    """What one field gives; a setting becomes a number of the wanted type."""
+    part = op.number(name)
     if not isinstance(part, Value):
-        return [expr.literal(part, wanted)]
+        return expr.literal(part, wanted)
     if part in frame.indices:
-        return [cast(frame.index(part), wanted.value)]
-    is_setting = field is None or field.kind == "attribute"
-    converted = is_setting and part.dtype.computed is not wanted
-    return [c.Conversion(wanted.value, read(part)) if converted else read(part)]
+        return cast(frame.index(part), wanted.value)
+    converted = op.fields[name].kind == "attribute" and part.dtype.computed is not wanted
+    return c.Conversion(wanted.value, read(part)) if converted else read(part)

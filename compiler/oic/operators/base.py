@@ -61,9 +61,9 @@ class Product:
 class Scalar:
     """C form of an elementwise operator: a call `NAME_<dtype>(operands…, settings…)` on one element.
 
-    args    fields or properties of the op, passed in order; default: every operand, then every
-            numeric attribute.  A setting has the computed type of the operand `by`: a literal of
-            it, a variable of another type cast to it
+    args    fields of the op, passed in order; default: every operand, then every numeric attribute.  A
+            setting has the computed type of the operand `by`: a literal of it, a variable of another type
+            cast to it
     name    prefix of the runtime function, default: `oic_` and the operator's; its dtype suffix is that of the
             *computed* type of the operand number `by` (f32 for narrow floats; its own name for every other type)
     infix   C operator that may be written instead where that type is f32 or f64: "+" gives `a + b`
@@ -96,6 +96,10 @@ class Scalar:
         if not dtype.is_int and not dtype.is_float:
             return Instance("math/scalar_bool.h", ())
         return Instance("math/scalar_int.h" if dtype.is_int else "math/scalar_float.h", (dtype.name,))
+
+    def passed(self, op: Operator) -> Sequence[str]:
+        """The fields that become arguments."""
+        return self.args or [name for name in op.fields if isinstance(op.number(name), (int, float, Value))]
 
     def decides(self, op: Op) -> DType:
         """The computed type of the operand `by`, in which settings are passed, too."""
@@ -134,6 +138,7 @@ class Operator(Op):
     gives    the result's dtype, of elementwise operators; None: that of the first operand
     words    what settings that are words may be
     numbers  settings that are numbers of the first operand's kind; of elementwise operators
+    usual    what settings are that are not given, by the dtype of the first operand
     tensors  settings that may also be an integer variable of several elements
     unread   operands that give their shape alone: their elements are not read
     selects  operands of which only as many elements are read as the result has
@@ -153,6 +158,7 @@ class Operator(Op):
     gives: ClassVar[DType | None] = None
     words: ClassVar[dict[str, tuple[str, ...]]] = {}
     numbers: ClassVar[tuple[str, ...]] = ()
+    usual: ClassVar[dict[str, Callable[[DType], Any]]] = {}
     tensors: ClassVar[tuple[str, ...]] = ()
     unread: ClassVar[tuple[str, ...]] = ()
     selects: ClassVar[tuple[str, ...]] = ()
@@ -208,6 +214,11 @@ class Operator(Op):
         kernel = self.chosen()
         members = {k: v for k, v in kernel.args(self).items() if v is not None and v != ()}
         return Call(kernel.function(self), kernel.instance(self), members)
+
+    def number(self, where: str) -> Any:
+        """What a field holds, or what is usual there."""
+        given = getattr(self, where)
+        return self.usual[where](self.operands[0].dtype) if given is None and where in self.usual else given
 
     def checks(self) -> list[Op]:
         """Ops to be put before this one that refuse data it must not see (ids out of range)."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from oic.dtypes import INT, WHOLE, Array, bool_, i2, i4, u2, u4, u8, u64
@@ -74,7 +72,7 @@ class Shift(UnaryOperator):
     bits: int | Value
 
     allowed = SHIFTED
-    c = Scalar(("x", "count"), wide=("count",))
+    c = Scalar(wide=("bits",))
     setting = "bits=1"
     more = (("i32[9]", "bits=0"), ("i8[9]", "bits=7"), ("u64[9]", "bits=64"), ("i64[9]", "bits=64"),
             ("i4[9]", "bits=1000"))  # fmt: skip
@@ -87,13 +85,9 @@ class Shift(UnaryOperator):
         """A shift that is only known at run time must not be negative."""
         return range_checks(self, u64, "bits")
 
-    @property
-    def count(self) -> Any:
-        """The shift; any of the width or more is the same."""
-        return self.bits if isinstance(self.bits, Value) else min(self.bits, self.x.dtype.bits)
-
     def reference(self, x: Array) -> Array:
-        return super().reference(x, x.dtype.type(self.count))  # by the width or more: 0, or the sign, as NumPy has it
+        count = min(self.number("bits"), self.x.dtype.bits)  # by the width or more: 0, or the sign, as NumPy has it
+        return super().reference(x, x.dtype.type(count))
 
 
 class Shl(Shift, name="shl"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -132,7 +131,8 @@ class Fill(UnaryOperator, name="fill"):
 
     unread = ("x",)
     allowed = KINDS | {bitset}
-    c = Scalar(("element",), bare=True)
+    c = Scalar(("value",), bare=True)
+    usual = {"value": lambda dtype: 0.0 if dtype.is_float else 0}
     more = (
         ("f32[2, 3]", "value=-1.5"), ("f32", "value=0.1"), ("f16[0]", "value=0.1"), ("bf16[9]", "value=0.1"),
         ("i4[9]", "value=-3"), ("u8[9]", "value=200"), ("bool[9]", "value=true"), ("bitset[9]", "value=255"),
@@ -171,14 +171,8 @@ class Fill(UnaryOperator, name="fill"):
         else:
             settings.require_integer(self, "value", dtype.low, dtype.high, f" for {dtype}")
 
-    @property
-    def element(self) -> Any:
-        """The value of every element."""
-        number = int(self.value) if isinstance(self.value, bool) else self.value
-        return settings.given(number, self.x.dtype, 0.0, 0)
-
     def reference(self, x: Array) -> Array:
-        return np.full(np.shape(x), settings.as_computed(self.element, self.x.dtype).astype(x.dtype))
+        return np.full(np.shape(x), settings.as_computed(self.number("value"), self.x.dtype).astype(x.dtype))
 
 
 def saturated(whole: Array, to: DType) -> Array:

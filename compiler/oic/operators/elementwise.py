@@ -7,7 +7,7 @@ modulo 2^width.
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -93,18 +93,14 @@ class Division(BinaryOperator):
     div_by_zero_mask: float | int | Value | None = None
     allowed = DIVISIBLE
     numbers = ("div_by_zero_mask",)
+    usual = {"div_by_zero_mask": lambda dtype: math.nan if dtype.is_float else 0}
 
     def infer(self) -> list[Type]:
         settings.require_finite(self, "div_by_zero_mask", self.a.dtype)
         return super().infer()
 
-    @property
-    def mask(self) -> Any:
-        """What a division by zero gives: the setting, else NaN, 0 for integers."""
-        return settings.given(self.div_by_zero_mask, self.a.dtype, math.nan, 0)
-
     def reference(self, a: Array, b: Array) -> Array:
-        zero, mask = np.equal(b, 0), settings.as_computed(self.mask, self.a.dtype)
+        zero, mask = np.equal(b, 0), settings.as_computed(self.number("div_by_zero_mask"), self.a.dtype)
         return np.where(zero, mask, self.of(a, np.where(zero, np.ones_like(b), b)))
 
 
@@ -121,7 +117,6 @@ class Div(Division, name="div"):
     Source: OpenInfer op catalog, `div`.
     """
 
-    c = Scalar(("a", "b", "mask"))
     more = (("f32[5]", "f32", "div_by_zero_mask=-1.5"), ("i8[5]", "i8[5]", "div_by_zero_mask=7"))
 
     def of(self, a: Array, b: Array) -> Array:
@@ -143,7 +138,6 @@ class FloorDiv(Division, name="floor_div"):
     """
 
     allowed = DIVISIBLE - FLT
-    c = Scalar(("a", "b", "mask"))
     more = (("i8[5]", "i8", "div_by_zero_mask=-7"),)
     of = np.floor_divide
 
@@ -249,7 +243,6 @@ class Recip(UnaryOperator, name="recip"):
 
     div_by_zero_mask: float | int | Value = math.nan
 
-    c = Scalar(("x", "div_by_zero_mask"))
     more = (("f32[5]", "div_by_zero_mask=0.5"),)
     numbers = ("div_by_zero_mask",)
 
@@ -280,17 +273,12 @@ class Relu(UnaryOperator, name="relu"):
     clamp_max: float | int | Value | None = None
 
     allowed = RECTIFIED
-    c = Scalar(("x", "alpha", "ceiling"))
     more = (
         ("f32[17]", "alpha=0.1, clamp_max=0.5"), ("f16[5]", "alpha=0.5"),
         ("i8[9]", "alpha=3, clamp_max=100"), ("i4[9]", "alpha=-1"),
     )  # fmt: skip
     numbers = ("alpha", "clamp_max")
-
-    @property
-    def ceiling(self) -> Any:
-        """The largest result: the setting, else what nothing exceeds."""
-        return settings.given(self.clamp_max, self.x.dtype, math.inf, self.x.dtype.high)
+    usual = {"clamp_max": lambda dtype: math.inf if dtype.is_float else dtype.high}
 
     def reference(self, x: Array) -> Array:
         dtype = self.x.dtype
@@ -298,7 +286,7 @@ class Relu(UnaryOperator, name="relu"):
         if dtype.is_int:
             below = wrap(below, dtype).astype(x.dtype)
         y = np.where(x >= 0, x, below)
-        ceiling = settings.as_computed(self.ceiling, dtype)
+        ceiling = settings.as_computed(self.number("clamp_max"), dtype)
         return np.where(y > ceiling, ceiling, y)
 
 
@@ -351,25 +339,18 @@ class Clamp(UnaryOperator, name="clamp"):
     max: float | int | Value | None = None
 
     allowed = NUM
-    c = Scalar(("x", "low", "high"))
     more = (
         ("f32[2, 3]", "min=-0.5, max=0.5"), ("f64[9]", "min=-1.0, max=1.0"), ("f8[9]", "min=-1, max=1"),
         ("f16[5]", "min=0.25"), ("bf16[5]", "max=0.25"),
         ("i8[9]", "min=-3, max=4"), ("u4[9]", "max=10"), ("u64[9]", "min=1"),
     )  # fmt: skip
     numbers = ("min", "max")
-
-    @property
-    def low(self) -> Any:
-        """The lower bound; one that is NaN does not bind."""
-        return settings.given(self.min, self.x.dtype, math.nan, self.x.dtype.low)
-
-    @property
-    def high(self) -> Any:
-        """The upper bound."""
-        return settings.given(self.max, self.x.dtype, math.inf, self.x.dtype.high)
+    usual = {
+        "min": lambda dtype: math.nan if dtype.is_float else dtype.low,  # one that is NaN does not bind
+        "max": lambda dtype: math.inf if dtype.is_float else dtype.high,
+    }
 
     def reference(self, x: Array) -> Array:
-        y = greater(x, settings.as_computed(self.low, self.x.dtype))
-        high = settings.as_computed(self.high, self.x.dtype)
+        y = greater(x, settings.as_computed(self.number("min"), self.x.dtype))
+        high = settings.as_computed(self.number("max"), self.x.dtype)
         return np.where(y > high, high, y)

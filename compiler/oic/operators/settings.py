@@ -53,11 +53,6 @@ def require_integer(op: Op, where: str, low: int, high: int, why: str = "") -> N
         raise refuse(op, where, f"from {low} to {high}{why}")
 
 
-def given(setting: Any, dtype: DType, real: Number, whole: Number) -> Any:
-    """A setting, or its default: one number for floats, one for integers."""
-    return setting if setting is not None else real if dtype.is_float else whole
-
-
 def require_words(op: Op, words: Mapping[str, Sequence[str]]) -> None:
     """Refuse other words than these, by setting."""
     for where, known in words.items():
