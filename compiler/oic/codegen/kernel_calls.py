@@ -85,8 +85,7 @@ def argument(frame: Frame, op: Op, part: Any) -> c.Expression:
         case Out(index):
             return address_of(frame.refs[op.results[index]])
         case Stride(value, axis):
-            ref = frame.refs[op.results[value.index] if isinstance(value, Out) else value]
-            return frame.dim(ref.strides[axis]).value
+            return frame.dim(frame.refs[value].strides[axis]).value
         case parts.Converted(value, c_type):
             return _cast(frame, value, c_type)
         case Scratch():

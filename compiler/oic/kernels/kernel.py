@@ -31,7 +31,7 @@ class Out:
 class Stride:
     """Elements between neighbours along one axis of a value, as it lies in memory."""
 
-    value: Value | Out
+    value: Value
     axis: int
 
 
@@ -56,7 +56,6 @@ class Scratch:
     """
 
     nbytes: int
-    c: str = "void"
     each: bool = False
 
     def total(self, workers: int) -> int:

@@ -193,7 +193,7 @@ class Attention(Operator, name="attention"):
         room = self.room(paired)
         scale = self.scale if isinstance(self.scale, Value) else self._scale()
         return self.members(
-            kv_len=kv_len, work=Scratch(q.dtype.computed.nbytes(room), q.dtype.value, each=True), room=room,
+            kv_len=kv_len, work=Scratch(q.dtype.computed.nbytes(room), each=True), room=room,
             **self._parts(), rank=rank, shape=lead, N=q.shape[-3], keys=k.shape[-3], Hq=q.shape[-2],
             Hk=k.shape[-2], Dk=q.shape[-1], Dv=v.shape[-1],
             **{f"{n}s": strides_of(x, rank + 2, 1) for n, x in zip("qkv", (q, k, v))},
@@ -248,7 +248,7 @@ class Attention(Operator, name="attention"):
         queries, heads = dims.maximum(self.q.shape[-3]), dims.maximum(self.k.shape[-2])
         rows = heads * min(SHARED, queries * (dims.maximum(self.q.shape[-2]) // heads))
         numbers = (1 + spans) * rows * (_padded(dims.maximum(self.v.shape[-1])) + MARKS)
-        return {"parts": Scratch(self.q.dtype.computed.nbytes(numbers), self.q.dtype.value), "spans": spans}
+        return {"parts": Scratch(self.q.dtype.computed.nbytes(numbers)), "spans": spans}
 
     _layouts = {"q": 1, "k": 1, "v": 1, "bias": 0, "mask": 0, "kv_len": 0, "k_scale": 0, "v_scale": 0}
 

@@ -263,7 +263,7 @@ class Convolution(Sums):
         each = self.x.dtype.nbytes(dims.maximum(self.w.shape[1]) + dims.maximum(self._outputs()))
         positions = math.prod(dims.maximum(size) for size in self.result.shape[-self.spatial :])
         room = max(1, min(positions, MOST_ROWS, MOST_BYTES // (each or 1)))  # whose windows are gathered at a time
-        return {**self._args(), "work": Scratch(room * each, self.x.dtype.value), "room": room}
+        return {**self._args(), "work": Scratch(room * each), "room": room}
 
     transposed: ClassVar[int] = 0
 
@@ -390,12 +390,12 @@ class Convolution(Sums):
 
     def _byte_args(self) -> KernelArgs:
         channels, taps = self._most()
-        return {**self._args(), "work": Scratch(channels * math.prod(taps), self.x.dtype.value)}
+        return {**self._args(), "work": Scratch(channels * math.prod(taps))}
 
     def _padded_args(self) -> KernelArgs:
         ends = self._setting("padding", 0)
         sizes = [dims.maximum(size) + 2 * end for size, end in zip(self._sizes(self.x), ends, strict=True)]
-        return {**self._args(), "work": Scratch(math.prod(sizes), self.x.dtype.value) if any(ends) else None}
+        return {**self._args(), "work": Scratch(math.prod(sizes)) if any(ends) else None}
 
     def _cost_of_planes(self, target: Target) -> float:
         """The more, the fewer lanes have positions: behind the rows of a block, and of a last register."""

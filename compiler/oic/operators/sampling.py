@@ -126,7 +126,7 @@ class Sample(Operator, name="sample"):
     def _args(self) -> KernelArgs:
         size = self.logits.shape[0]
         return self.members(
-            work=Scratch((8 + 4) * dims.maximum(size), "double"), V=size,
+            work=Scratch((8 + 4) * dims.maximum(size)), V=size,
             temperature=Converted(self.temperature, self.logits.dtype.value),
             top_k=Converted(self.top_k, "int64_t"), top_p=Converted(self.top_p, "float"),
         )  # fmt: skip
