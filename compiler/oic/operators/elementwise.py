@@ -87,17 +87,22 @@ class Mul(Arithmetic, name="mul"):
     of, of_bool = np.multiply, np.logical_and
 
 
-class Division(BinaryOperator):
-    """Base of div and floor_div: division by zero gives a mask."""
+class Masked(Elementwise):
+    """Base of what divides: division by zero gives a mask."""
 
     div_by_zero_mask: float | int | Value | None = None
-    allowed = DIVISIBLE
     numbers = ("div_by_zero_mask",)
     usual = {"div_by_zero_mask": lambda dtype: math.nan if dtype.is_float else 0}
 
     def infer(self) -> list[Type]:
-        settings.require_finite(self, "div_by_zero_mask", self.a.dtype)
+        settings.require_finite(self, "div_by_zero_mask", self.operands[0].dtype)
         return super().infer()
+
+
+class Division(Masked, BinaryOperator):
+    """Base of div and floor_div."""
+
+    allowed = DIVISIBLE
 
     def reference(self, a: Array, b: Array) -> Array:
         zero, mask = np.equal(b, 0), settings.as_computed(self.number("div_by_zero_mask"), self.a.dtype)
@@ -230,7 +235,7 @@ class Sign(UnaryOperator, name="sign"):
         return np.subtract(x > 0, x < 0, dtype=np.int8)
 
 
-class Recip(UnaryOperator, name="recip"):
+class Recip(Masked, UnaryOperator, name="recip"):
     """1 / x.
 
     x                 float
@@ -241,14 +246,10 @@ class Recip(UnaryOperator, name="recip"):
     Errors: x is no float; the mask is no number.  Source: OpenInfer op catalog, `recip`.
     """
 
-    div_by_zero_mask: float | int | Value = math.nan
+    div_by_zero_mask = math.nan
 
+    allowed = FLT
     more = (("f32[5]", "div_by_zero_mask=0.5"),)
-    numbers = ("div_by_zero_mask",)
-
-    def infer(self) -> list[Type]:
-        settings.require_finite(self, "div_by_zero_mask", self.x.dtype)
-        return super().infer()
 
     def reference(self, x: Array) -> Array:
         mask = settings.as_computed(self.div_by_zero_mask, self.x.dtype)
