@@ -158,8 +158,7 @@ class Requantize(Operator, name="requantize"):
         self.require("multiplier", (i32,))
         self.require("shift", (i8,))
         require_to(self, SMALL)
-        if self.multiplier.shape != self.shift.shape:
-            raise OpError("shape-mismatch", f"{self.multiplier.type} and {self.shift.type} differ in shape", "shift")
+        self.require_shape("shift", self.multiplier.shape)
         if (axis := self.axis) is not None:
             self.require_dim("multiplier", axis, self.x.shape[axis])
         return self.tensor(self.to, self.x.shape)
