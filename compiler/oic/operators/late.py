@@ -1,5 +1,7 @@
 """Which refusals come after an effect, and leave the state changed (SPEC, 8.6)."""
 
+from collections.abc import Generator
+
 from oic.diagnostics import Span
 from oic.ir.control import CheckIterations, For, If
 from oic.ir.core import Block, Op, Value
@@ -16,10 +18,7 @@ def late_checks(module: Module, *, whole: bool = False) -> list[Op]:
 
     whole   or in what has the first effect
     """
-    found: list[Op] = []
-    for func in module.functions():
-        _late(func.body, False, found, Facts(), whole)
-    return found
+    return [op for func in module.functions() for op in _late(func.body, False, Facts(), whole)]
 
 
 def late_places(module: Module, *, whole: bool = False) -> list[LatePlace]:
@@ -37,22 +36,22 @@ def overtaken(module: Module) -> list[LatePlace]:
     return late_places(module, whole=True)
 
 
-def _late(block: Block, changed: bool, found: list[Op], facts: Facts, whole: bool = False) -> bool:
-    """Collect what may refuse once the state has been changed; whether it has been after the block.
+def _late(block: Block, changed: bool, facts: Facts, whole: bool = False) -> Generator[Op, None, bool]:
+    """What may refuse once the state has been changed; at last, whether it has been after the block.
 
     whole   an op of this block that changes it anywhere counts as one that has, from its start
     """
     for op in block.ops:
         changed = changed or (whole and any(map(is_effect, op.walk())))
         if changed and facts.refuses(op):
-            found.append(op)
+            yield op
         # The second iteration of a loop comes after the effects of the first.
         before = changed or (isinstance(op, For) and any(map(is_effect, op.walk())))
         for region in op.regions:
             if isinstance(op, CheckIterations) and region is op.iterations:
                 continue  # where one of the ends is late, all are
             with facts.inside(region):
-                after = _late(region, before, found, facts)
+                after = yield from _late(region, before, facts)
             changed = changed or after
             before = before if isinstance(op, If) else changed
         facts.learn(op)
