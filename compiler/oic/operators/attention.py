@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oic.dtypes import FLT, Array, DType, bf16, bool_, f16, f32, f64, i8
+from oic.dtypes import FLT, Array, DType, bf16, bool_, f16, f32, f64, i8, i64
 from oic.ir import dims
 from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
@@ -22,7 +22,7 @@ from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.expansion import Expansion
 from oic.operators.matmul import MatMul, narrower, strides_of
 from oic.operators.position import is_one, one_or_each
-from oic.operators.settings import as_computed, require_number
+from oic.operators.settings import as_computed, require_number, require_sign
 from oic.operators.shape import Reshape
 
 ROWS = 128  # OIC_ATTENTION_ROWS: queries of one key head that go through the keys together,
@@ -156,9 +156,7 @@ class Attention(Operator, name="attention"):
         require_number(self, "softcap", self.q.dtype)
         if self.softcap is not None and not 0 < self.softcap < math.inf:
             raise OpError("op-setting", f"softcap {self.softcap} is not positive", "softcap")
-        window = self.window
-        if window is not None and not isinstance(window, Value) and window < 1:
-            raise OpError("op-setting", f"window {window} is not positive", "window")
+        require_sign(self, "window", i64, zero=False)
 
     def reference(self, q: Array, k: Array, v: Array, *optional: Any) -> Array:
         bias, mask, kv_len, k_scale, v_scale = [*optional, *[None] * 5][:5]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from oic.dtypes import Array, DType, i8, i32
+from oic.dtypes import Array, DType, i8, i32, i64
 from oic.ir import dims
 from oic.ir.core import Op, OpError, Value
 from oic.ir.dims import Dim
@@ -23,7 +23,7 @@ from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.quant import REQUANTIZED, Sums, or_requantized
 from oic.operators.quantized import products, streamed
-from oic.operators.settings import accumulated
+from oic.operators.settings import accumulated, require_sign
 
 MOST_ROWS = 48  # positions of a product: whole tiles, whose sums stay in a cache
 MOST_BYTES = 1 << 16  # of what is gathered for them
@@ -97,8 +97,7 @@ class Convolution(Sums):
         self.require_same_dtype("x", "w")
         self.require_rank("x", n + 1)
         self.require_rank("w", *(2, 2) if self.taps else (n + 2, n + 2))
-        if not isinstance(self.groups, int) or self.groups < 1:
-            raise OpError("op-setting", f"groups {self.groups} is not positive", "groups")
+        require_sign(self, "groups", i64, zero=False)
         self.require_dim("x", -n - 1, self._inputs())
         if isinstance(self.w.shape[0], int) and self.w.shape[0] % self.groups:
             raise OpError("shape-mismatch", f"{self.w.type} is not divided by {self.groups} groups", "w")

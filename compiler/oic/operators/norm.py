@@ -20,7 +20,7 @@ from oic.kernels.kernel import Converted, Kernel, KernelArgs, flag
 from oic.operators.arrange import AlongAxis, along
 from oic.operators.base import Operator, normal_axis
 from oic.operators.bounds import epsilon, lost, real, rounded
-from oic.operators.settings import as_computed, require_number
+from oic.operators.settings import as_computed, require_sign
 from oic.operators.work import elementwise_work
 
 
@@ -39,9 +39,7 @@ class Normalisation(Operator):
     allowed = FLT
 
     def infer(self) -> list[Type]:
-        require_number(self, "eps", self.x.dtype)
-        if not isinstance(self.eps, Value) and not self.eps >= 0:
-            raise OpError("op-setting", f"eps {self.eps} is negative", "eps")
+        require_sign(self, "eps", self.x.dtype)
         return [self.x.type]
 
     def args(self, **sizes: Dim) -> KernelArgs:

@@ -16,7 +16,7 @@ from oic.ir.types import Type
 from oic.kernels.kernel import Converted, Kernel, KernelArgs, Out, Stride, flag
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
-from oic.operators.settings import require_number
+from oic.operators.settings import require_sign
 from oic.operators.shape import require_size
 
 FAR = 1 << 62  # a distance behind all borders, with which sums are still numbers
@@ -79,9 +79,7 @@ class Rope(Operator, name="rope"):
         turned, width = self._turned(), self.x.shape[-1]
         if turned < 0 or turned % 2 or (isinstance(width, int) and turned > width):
             raise OpError("op-setting", f"dims {turned} is not an even part of {width}", "dims")
-        require_number(self, "base", f64)
-        if not isinstance(self.base, Value) and not self.base > 0:
-            raise OpError("op-setting", f"base {self.base} is not positive", "base")
+        require_sign(self, "base", f64, zero=False)
         if self.freqs is not None:
             self.require("freqs", (f32,))
             self.require_shape("freqs", [turned // 2])

@@ -15,7 +15,7 @@ from oic.ir.types import TensorType, Type
 from oic.kernels.kernel import Converted, Kernel, KernelArgs, Out, Scratch
 from oic.operators.arrange import along
 from oic.operators.base import Operator, normal_axis
-from oic.operators.settings import require_number
+from oic.operators.settings import require_sign
 
 
 class TopK(Operator, name="top_k"):
@@ -105,10 +105,7 @@ class Sample(Operator, name="sample"):
         if self.logits.shape[0] == 0:
             raise OpError("shape-mismatch", "there is nothing to sample from", "logits")
         for where, dtype in (("temperature", self.logits.dtype), ("top_k", i64), ("top_p", f32)):
-            require_number(self, where, dtype)
-            setting = getattr(self, where)
-            if not isinstance(setting, Value) and not setting >= 0:
-                raise OpError("op-setting", f"{where} {setting} is negative", where)
+            require_sign(self, where, dtype)
         return self.tensor(i32, ())
 
     def ids_below(self, result: Value) -> Dim:

@@ -42,6 +42,14 @@ def require_number(op: Op, where: str, dtype: DType) -> None:
         require_integer(op, where, dtype.low, dtype.high, f" for {dtype}")
 
 
+def require_sign(op: Op, where: str, dtype: DType, *, zero: bool = True) -> None:
+    """Refuse a setting that is no number for operands of `dtype`, or is negative, or 0 where that is none either."""
+    require_number(op, where, dtype)
+    setting = getattr(op, where)
+    if setting is not None and not isinstance(setting, Value) and not (setting > 0 or (zero and setting == 0)):
+        raise OpError("op-setting", f"{where} {setting} is {'negative' if zero else 'not positive'}", where)
+
+
 def require_integer(op: Op, where: str, low: int, high: int, why: str = "") -> None:
     """Refuse a known setting that is not an integer in low..high."""
     setting = getattr(op, where)
