@@ -30,11 +30,13 @@ def _rows(op: Any) -> Dim:
 
 
 class Normalisation(Operator):
-    """Base of normalisations: x is divided by the root of a mean of squares + eps, and multiplied by gamma."""
+    """Base of normalisations: x is divided by the root of a mean of squares + eps, and multiplied by gamma.
+
+    `eps` is each one's own: settings come after operands.
+    """
 
     x: Value
     gamma: Value
-    eps: float | int | Value
 
     allowed = FLT
 
@@ -44,7 +46,7 @@ class Normalisation(Operator):
 
     def args(self, **sizes: Dim) -> KernelArgs:
         """The members, of these sizes."""
-        return self.members(**sizes, eps=Converted(self.eps, self.x.dtype.value))
+        return self.members(**sizes, eps=Converted(self.number("eps"), self.x.dtype.value))
 
 
 class LayerNorm(Normalisation, name="layer_norm"):
@@ -64,6 +66,7 @@ class LayerNorm(Normalisation, name="layer_norm"):
     """
 
     beta: Value | None = None
+    eps: float | int | Value
     axes: list[int] = [-1]
 
     examples = (
@@ -126,6 +129,8 @@ class RmsNorm(Normalisation, name="rms_norm"):
     Source: Zhang and Sennrich, Root Mean Square Layer Normalization, 2019; PyTorch, `rms_norm`.
     """
 
+    eps: float | int | Value
+
     examples = (
         ("f32[3, 17]", "f32[17]", "eps=1e-5"), ("bf16[2, 8]", "bf16[8]", "eps=1e-6"),
         ("f64[8]", "f64[8]", "eps=1e-6"), ("f32[2, 300]", "bf16[300]", "eps=1e-6"),
@@ -170,7 +175,7 @@ class BatchNorm(Normalisation, name="batch_norm"):
     beta: Value
     mean: Value
     var: Value
-    eps = 1e-5
+    eps: float | int | Value = 1e-5
     channel: int = 1
 
     examples = (
