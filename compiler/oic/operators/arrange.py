@@ -83,9 +83,8 @@ class Concat(Operator, name="concat"):
         total = sum(part.shape[axis] for part in self.parts)
         return self.tensor(first.dtype, [*first.shape[:axis], total, *first.shape[axis + 1 :]])
 
-    def reference(self, *parts: Any) -> Array:
-        given = parts[0] if len(parts) == 1 and isinstance(parts[0], (list, tuple)) else parts
-        return np.concatenate(list(given), axis=self.axis)
+    def reference(self, parts: list[Array]) -> Array:
+        return np.concatenate(parts, axis=self.axis)
 
 
 class Pad(Operator, name="pad"):
