@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from oic import dtypes
@@ -17,7 +17,7 @@ from oic.ir import dims
 from oic.ir.control import Cond
 from oic.ir.core import Op, Value
 from oic.ir.state import IndexTensor, Splat
-from oic.ir.strides import Strides, repeated
+from oic.ir.strides import repeated
 from oic.operators.base import Operator
 from oic.operators.fused import Copy
 from oic.operators.shape import BroadcastTo
@@ -26,15 +26,8 @@ _COMPARISONS = {"==", "!=", "<", "<=", ">", ">="}
 _LONGEST = 72  # characters of an expression that is still written inside another
 
 ReadElement = Callable[[Value], c.Expression]
-
-
-@dataclass
-class OperandSource:
-    """An operand in a loop: elements in memory, or an expression that is the same everywhere."""
-
-    ref: Ref | None
-    strides: Strides
-    value: c.Expression | None = None
+OperandSource = Ref | c.Expression
+"""An operand in a loop: elements along the dimensions of the results, or an expression that is the same everywhere."""
 
 
 def immediate(frame: Frame, value: Value) -> c.Expression | None:
@@ -80,8 +73,9 @@ def elementwise(frame: Frame, op: Op) -> None:
 def outermost(frame: Frame, op: Op) -> c.Expression:
     """Iterations of the outermost of the loops of an op, as the two functions here write them."""
     shape = op.results[0].shape
-    operands = [_source(frame, v, shape).strides for v in op.operands if v not in frame.indices]
-    sizes, _ = collapse(shape, [*operands, *(frame.refs[r].strides for r in op.results)])
+    operands = (_source(frame, v, shape) for v in op.operands if v not in frame.indices)
+    refs = [*(o for o in operands if isinstance(o, Ref)), *(frame.refs[r] for r in op.results)]
+    sizes, _ = collapse(shape, [ref.strides for ref in refs])
     return frame.dim(sizes[0]).value if sizes else c.integer(1)
 
 
@@ -104,9 +98,7 @@ def handed_on(frame: Frame, op: Op) -> None:
     frame.extents[apart] = c.Identifier("ld")
     before = c.Infix("+", c.Infix("*", first, frame.extents[apart]), columns)
     start = Index(frame.local("at", c.Prefix("-", before), "ptrdiff_t"))
-    strides = (dims.of(apart), 1)
-    sums = Ref(c.Identifier("sum"), product.result.tensor, strides, True, start)
-    inputs[product.result] = OperandSource(sums, strides)
+    inputs[product.result] = Ref(c.Identifier("sum"), product.result.tensor, (dims.of(apart), 1), True, start)
     _loops(frame, op, inputs, lambda read: _fused_body(frame, block, read))
 
 
@@ -135,11 +127,10 @@ def _fused_body(frame: Frame, block: Any, read: ReadElement) -> list[c.Expressio
 
 def _source(frame: Frame, value: Value, shape: tuple[Any, ...]) -> OperandSource:
     if (found := immediate(frame, value)) is not None:
-        return OperandSource(None, (0,) * len(shape), found)
+        return found
     ref = frame.refs[value]
-    if ref.type.size == 1:  # a setting may have a higher rank than the result
-        return OperandSource(ref, (0,) * len(shape))
-    return OperandSource(ref, repeated(ref.type.shape, ref.strides, shape))
+    one = ref.type.size == 1  # a setting may have a higher rank than the result
+    return replace(ref, strides=(0,) * len(shape) if one else repeated(ref.type.shape, ref.strides, shape))
 
 
 def _loops(
@@ -147,34 +138,32 @@ def _loops(
 ) -> None:
     """Loop over the elements of an op's results; operands that stay the same are loaded further out."""
     results = [frame.refs[result] for result in op.results]
-    shape, operands = results[0].type.shape, list(inputs.values())
+    refs = {value: source for value, source in inputs.items() if isinstance(source, Ref)}
+    known = {value: source for value, source in inputs.items() if not isinstance(source, Ref)}
     arranged = collapse if len(frame.spans) < 2 else plane
-    sizes, strides = arranged(shape, [s.strides for s in operands] + [r.strides for r in results])
+    sizes, strides = arranged(results[0].type.shape, [ref.strides for ref in (*refs.values(), *results)])
     nest = Nest(frame, sizes)
-    known = {value: source.value for value, source in inputs.items() if source.value is not None}
 
     def hoist() -> None:
-        for (value, source), steps in zip(inputs.items(), strides):
+        for (value, ref), steps in zip(refs.items(), strides):
             rest = steps[nest.opened :]
-            if source.ref and value not in known and rest and all(s == 0 for s in rest):
-                found = load(source.ref, nest.index(steps, source.ref.start))
-                hint = f"{frame.stem(source.ref.pointer)}_value"
-                known[value] = frame.local(hint, found, source.ref.type.dtype.value)
+            if value not in known and rest and all(s == 0 for s in rest):
+                found = load(ref, nest.index(steps, ref.start))
+                known[value] = frame.local(f"{frame.stem(ref.pointer)}_value", found, ref.type.dtype.value)
 
     hoist()
     while nest.opened < len(sizes):
         nest.open()
         hoist()
-    for (value, source), steps in zip(inputs.items(), strides):
-        if source.ref and value not in known:
-            ref = _same_name(source.ref, results)
-            known[value] = load(ref, nest.index(steps, ref.start))
+    for (value, ref), steps in zip(refs.items(), strides):
+        if value not in known:
+            known[value] = load(_same_name(ref, results), nest.index(steps, ref.start))
 
     def read(value: Value) -> c.Expression:
         return known[value] if value in known else scalar(frame, value)
 
     values = body(read)
-    _store(frame, results, values, [nest.index(s, r.start) for r, s in zip(results, strides[len(operands) :])])
+    _store(frame, results, values, [nest.index(s, r.start) for r, s in zip(results, strides[len(refs) :])])
     nest.close()
 
 
