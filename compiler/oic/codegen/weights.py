@@ -10,7 +10,7 @@ Little-endian; every constant starts at a multiple of the alignment of the plan;
 
 import hashlib
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO
 
 import numpy as np
@@ -34,9 +34,9 @@ def unheard(what: str, done: int, total: int) -> None:
 
 
 def chunks(module: Module) -> Iterator[memoryview | bytes]:
-    """What follows the header, in order, gaps filled with zeros."""
+    """The blob, in order, with zeros for its header and in gaps."""
     constants = {op.symbol: op for op in module.constants()}
-    end = HEAD.size
+    end = 0
     for buffer in module.memory.space("weights"):
         op = constants[buffer.name]
         yield bytes(buffer.offset - end)
@@ -75,41 +75,31 @@ def fingerprint_of(file: BinaryIO) -> int:
 BLOCK = 8 << 20  # bytes
 
 
-class _Blocks:
-    """Writes whole blocks to a file: systems that have large pages keep them as they were written."""
-
-    def __init__(self, to: BinaryIO) -> None:
-        self.to, self.rest = to, bytearray()
-
-    def write(self, chunk: memoryview | bytes) -> None:
-        view = memoryview(chunk).cast("B")
-        while len(self.rest) + len(view) >= BLOCK:
-            missing = BLOCK - len(self.rest)
-            self.rest += view[:missing]
-            view = view[missing:]
-            self.end()
-        self.rest += view
-
-    def end(self) -> None:
-        """The last block, which need not be whole."""
-        self.to.write(self.rest)
-        self.rest = bytearray()
+def blocks(parts: Iterable[memoryview | bytes]) -> Iterator[bytearray]:
+    """The same bytes in whole blocks, the last as long as it is: systems that have large pages keep files like that."""
+    block = bytearray()
+    for part in parts:
+        rest = memoryview(part).cast("B")
+        while len(block) + len(rest) >= BLOCK:
+            missing = BLOCK - len(block)
+            yield block + rest[:missing]
+            block, rest = bytearray(), rest[missing:]
+        block += rest
+    yield block
 
 
 def write(module: Module, to: BinaryIO, told: Told = unheard) -> int:
     """Write the blob, the header last; gives its fingerprint, which differs when any constant does."""
-    kept = _Blocks(to)
-    kept.write(bytes(HEAD.size))
     checksum, digest = 0, hashlib.sha256(layout.weights_described(module).encode())
     done, total = 0, module.memory.weights_bytes
-    for chunk in chunks(module):
-        done += len(chunk)
+    for block in blocks(chunks(module)):
+        to.write(block)
+        contained = memoryview(block)[0 if done else HEAD.size :]
+        checksum = crc32c(contained, checksum)
+        digest.update(contained)
+        done += len(block)
         told("packing weights", done, total)
-        kept.write(chunk)
-        checksum = crc32c(chunk, checksum)
-        digest.update(chunk)
     fingerprint = int.from_bytes(digest.digest()[:8], "little")
-    kept.end()
     to.seek(0)
     to.write(HEAD.pack(MAGIC, VERSION, checksum, fingerprint, total))
     return fingerprint
