@@ -92,7 +92,6 @@ class Unit:
         self.loads = by_key((Box.of(op).key(self.ranges), op.result) for op in loads)  # of each box of the state
         self.headers = {"float_modes.h", "session.h", "num.h", "state/image.h", "state/saved.h"}  # below runtime_c
         self.instances: set[Instance] = set()  # kernels that the code calls
-        self.divided = False  # threads share calls of some, or run consumers
         self.headers |= {"profile/laps.h"} if profiled else set()
 
     def spans(self, op: Op) -> list[Span]:

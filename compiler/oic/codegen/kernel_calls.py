@@ -71,7 +71,6 @@ def divide(frame: Frame, op: Op, units: c.Expression, work: dims.Dim, part: Task
 def _shared(frame: Frame, op: Op, units: c.Expression, work: dims.Dim) -> tuple[c.Expression | int, ...]:
     """What a call is given whose units threads share."""
     frame.unit.headers.add("hosted/pool.h")
-    frame.unit.divided = True
     return c.Member(SESSION, "pool"), op.workers, units, frame.wide(work)
 
 

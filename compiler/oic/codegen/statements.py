@@ -374,7 +374,6 @@ class _Writer(Integers):
     def _parallel(self, op: Any) -> None:
         """A function a consumer, and one call that runs them all."""
         self.frame.unit.headers.add("hosted/pool.h")
-        self.frame.unit.divided = True
         made = []
         for name, (region, results) in zip(op.names, op.given, strict=True):
             made.append(task(self.frame, name, region, results, lambda f, r: _Writer(f, self.tasks).block(r)))

@@ -99,7 +99,7 @@ class TemplateData:
         self.maps_weights = not weights_array and bool(unit.weights)
         costs = target.costs
         self.cached = target.hosted and costs.core < unit.weights_bytes <= costs.cores
-        self.pooled = target.hosted and threads > 1 and unit.divided
+        self.pooled = target.hosted and threads > 1 and "hosted/pool.h" in unit.headers
         self.threads = f"{unit.macro}_THREADS" if self.pooled else "1"
         self.macros = _macros(unit, self.entries, target.numerics, threads if self.pooled else 0, weights)
 
