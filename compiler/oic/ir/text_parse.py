@@ -330,7 +330,7 @@ class _Builder(Transformer_NonRecursive[lark.Token, Module]):
     def several(self, *parts: Any) -> tuple[Any, ...]:
         return parts
 
-    sizes = attribute = pair = planned_size = several
+    sizes = attribute = pair = planned_size = indices = table = auto = several
 
     @v_args(inline=True, meta=True)
     def pairs(self, at: Any, *found: tuple[str, Any]) -> dict[str, Any]:
@@ -384,12 +384,6 @@ class _Builder(Transformer_NonRecursive[lark.Token, Module]):
         if not isinstance(entry, TensorType) or not entry.static:
             raise self._wrong("an entry of a state is a tensor of known shape", at)
         return StateType(entry.dtype, entry.maximum, **dict(parts))
-
-    def table(self, *indices: StateIndex) -> tuple[str, Any]:
-        return "table", indices
-
-    def auto(self, *indices: StateIndex) -> tuple[str, Any]:
-        return "auto", indices
 
     def ring(self) -> tuple[str, Any]:
         return "ring", True
