@@ -279,14 +279,11 @@ class _Writer(Integers):
         if op.entry:
             return
         start, strides = self._box(op, whole)
-        number = elements.immediate(self.frame, op.value)
-        if number is None and any(n != 1 for n in op.value.shape):
+        if elements.immediate(self.frame, op.value) is None and any(n != 1 for n in op.value.shape):
             loops.copy(self.frame, self.frame.refs[op.value], part_at(whole.pointer, start, op.value.tensor, strides))
-            return
-        sizes, (steps,) = loops.collapse(op.value.shape, [tuple(strides)])
-        with loops.Nest(self.frame, sizes) as nest:
-            value = number if number is not None else elements.scalar(self.frame, op.value)
-            self.body.add(loops.store(whole, nest.index(steps, start), value))
+        else:
+            part = Ref(whole.pointer, op.value.tensor, tuple(strides), False, start)
+            loops.fill(self.frame, part, elements.scalar(self.frame, op.value))
 
     def _part_entry(self, op: PartEntry) -> None:
         """A pointer to a part of a tensor that values are computed in."""
