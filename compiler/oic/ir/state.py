@@ -236,11 +236,6 @@ class StateBox(Op):
         return []
 
     @property
-    def whole(self) -> Value:
-        """What the memory is a part of."""
-        return self.state
-
-    @property
     def box(self) -> TensorType:
         """The type of a value that the box holds."""
         return TensorType(self.state.state_type.dtype, tuple(n for n in self.lengths if n is not None))

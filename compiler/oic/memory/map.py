@@ -157,7 +157,7 @@ def memory_map(module: Module) -> MemoryMap:
 def _stored(function: str, op: StateStore | Insert, names: ValueNames) -> Stored:
     place = op.value.place
     number = place is not None and place.space == "local"
-    symbol = op.state.symbol if isinstance(op, StateStore) else op.whole.hint
+    symbol = op.state.symbol if isinstance(op, StateStore) else op.x.hint
     return Stored(
         function, symbol, names(op.value)[1:], type_text(op.value.type),
         "entry" if op.entry else "number" if number else "copy", op.value.tensor.nbytes,

@@ -27,11 +27,6 @@ class TensorBox(Op):
         return []
 
     @property
-    def whole(self) -> Value:
-        """What the memory is a part of."""
-        return self.x
-
-    @property
     def box(self) -> TensorType:
         """The type of a value that the box holds."""
         sizes = (n for n in self.lengths if n is not None)

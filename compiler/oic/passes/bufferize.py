@@ -21,7 +21,7 @@ from oic.ir.state import Constant, StateEntry, StateLoad
 from oic.ir.strides import is_dense
 from oic.ir.types import TensorType
 from oic.memory.sharing import Sharing, movable
-from oic.memory.state_regions import EntryOp
+from oic.memory.state_regions import Box, EntryOp
 from oic.memory.views import root, strides_of
 from oic.operators.fused import around
 from oic.operators.part import Insert, PartEntry
@@ -86,7 +86,7 @@ def _mark_entries(decided: Assignment) -> None:
         block = store.home
         first = min((_at_level(v, block) for v in storage.values), key=lambda op: live.start[op])
         make = PartEntry if isinstance(store, Insert) else StateEntry
-        entry = make(store.whole, store.offsets, store.lengths, storage.name, span=store.span)
+        entry = make(Box.of(store).whole, store.offsets, store.lengths, storage.name, span=store.span)
         if block not in orders:
             orders[block] = _Order(block)
         orders[block].before(first, entry, decided.sharing)

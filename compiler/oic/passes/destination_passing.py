@@ -136,7 +136,7 @@ class Assignment:
 
     def _memory(self, store: Put) -> Value | Storage:
         """What a box is in."""
-        return store.whole if isinstance(store, StateStore) else self.storage[root(store.whole)]
+        return store.state if isinstance(store, StateStore) else self.storage[root(store.x)]
 
     def _other_entry(self, base: Value, store: Put) -> str:
         """Another value is in a box of the same memory, perhaps this one, while this value is.
