@@ -230,12 +230,9 @@ class _Writer(Integers):
             if isinstance(op, state.Splat) and op.single:
                 self.frame.constant(op)
             return
-        if isinstance(op, state.Splat) and op.unread:
-            self.frame.place(op.result)
-            return
-        number = elements.immediate(self.frame, op.result)
-        assert number is not None
-        loops.fill(self.frame, self.frame.place(op.result), number)
+        target = self.frame.place(op.result)
+        if not (isinstance(op, state.Splat) and op.unread):
+            loops.fill(self.frame, target, elements.scalar(self.frame, op.result))
 
     def _copy(self, op: Any) -> None:
         target = self.frame.place(op.result)
