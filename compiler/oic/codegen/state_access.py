@@ -115,20 +115,19 @@ def count_check(symbol: str, count: c.Expression, limit: int) -> c.Expression:
     return c.call("oic_check_count", WHY, c.string(symbol), count, expr.integer(limit))
 
 
+def counts(unit: Unit, func: Any, kind: type[state.StateGet | state.StateSet]) -> list[StateMember]:
+    """The counts that ops of a kind get or set in a function, without those in tables."""
+    states = (op.state for op in func.body.all_ops() if isinstance(op, kind) and not op.indices)
+    return [field for field in dict.fromkeys(map(unit.by_state.__getitem__, states)) if field.op.limit is not None]
+
+
 def count_checks(unit: Unit, func: Any) -> Iterator[c.Expression]:
     """Before anything else: the counts that a function reads are some, for they address memory."""
-    read = (op.state for op in func.body.all_ops() if isinstance(op, state.StateGet) and not op.indices)
-    limited = [f for f in dict.fromkeys(unit.by_state[value] for value in read) if f.op.limit is not None]
-    for field in limited:
+    read = counts(unit, func, state.StateGet)
+    for field in read:
         yield count_check(field.op.symbol, member(field), field.op.limit)
-    if limited:
+    if read:
         yield c.call("oic_check_counts", WHY, c.call(f"{unit.name}_counts_hold", STATE))
-
-
-def sets_counts(unit: Unit, func: Any) -> bool:
-    """The function changes counts, and so their sum."""
-    states = (op.state for op in func.body.all_ops() if isinstance(op, state.StateSet) and not op.indices)
-    return any(unit.by_state[value].op.limit is not None for value in states)
 
 
 def set_(frame: Frame, op: Any, field: StateMember) -> None:

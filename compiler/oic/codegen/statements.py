@@ -405,8 +405,7 @@ class _Writer(Integers):
                 place = c.Element(c.Member(OUT, output.sizes), c.integer(axis))
                 self.body.add(c.AssignStatement(place, frame.dim(size).value))
         unit = frame.unit
-        if persistent.sets_counts(unit, op.home.owner):
-            assert unit.total is not None
+        if unit.total is not None and persistent.counts(unit, op.home.owner, state.StateSet):
             self.body.add(c.AssignStatement(persistent.member(unit.total), c.call(f"{unit.name}_counts_sum", STATE)))
         self.body.add(c.ReturnStatement(OK))
 
