@@ -143,10 +143,9 @@ class Ranges:
         op: Any = value.op
         sums = self._sums
         match op:
-            case index.IndexAdd(left=left, right=right):
-                return _small(value, added(sums[left], sums[right], 1))
-            case index.IndexSub(left=left, right=right):
-                return _small(value, added(sums[left], sums[right], -1))
+            case index.IndexAdd(left=left, right=right) | index.IndexSub(left=left, right=right):
+                form = added(sums[left], sums[right], 1 if type(op) is index.IndexAdd else -1)
+                return form if len(form) <= MOST_ATOMS else {value: 1}
             case index.IndexConst(value=integer):
                 return {None: integer} if integer else {}
             case index.IndexSize(size=size):
@@ -220,11 +219,6 @@ class Ranges:
         found[key] = what
 
 
-def linear(part: Value | Dim) -> LinearForm:
-    """An index integer or a size as a sum of multiples of atoms."""
-    return Ranges().linear(part)
-
-
 _REFUSALS: dict[type[Op], Callable[[Ranges, Any], bool]] = {
     index.AssertShape: lambda _, op: not op.checked,
     index.ExtentBind: lambda _, op: not op.checked,
@@ -237,6 +231,11 @@ _REFUSALS: dict[type[Op], Callable[[Ranges, Any], bool]] = {
     ),
 }
 """What may end the step, by class of op: looked up, because most ops cannot."""
+
+
+def linear(part: Value | Dim) -> LinearForm:
+    """An index integer or a size as a sum of multiples of atoms."""
+    return Ranges().linear(part)
 
 
 def added(a: LinearForm, b: LinearForm, times: int) -> LinearForm:
@@ -264,10 +263,6 @@ def known_below(value: Value) -> Dim | None:
         most = min(most, part.dtype.high)
         part = part.op.ids_below(part) if part.op is not None else None
     return None if part is None or isinstance(part, Value) or dims.maximum(part) - 1 > most else part
-
-
-def _small(value: Value, form: LinearForm) -> LinearForm:
-    return form if len(form) <= MOST_ATOMS else {value: 1}
 
 
 def _read_range(op: Op | None) -> Range:
