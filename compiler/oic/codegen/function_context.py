@@ -57,7 +57,7 @@ class Frame:
         self.facts = Facts()
         self.refs: dict[Value, Ref] = {}  # where tensors lie
         self.scopes: list[dict[tuple[Any, ...], c.Identifier]] = [{}]
-        self.entries: dict[str, TensorType] = {}  # boxes that values are computed in
+        self.held: dict[tuple[Any, ...], TensorType] = {}  # what pointers to inputs, outputs and boxes are declared for
         self.late = False  # the state has been changed by now
         self.tried: c.Identifier | None = None  # where a refusal is noted, not made: the variable that has its status
         self.spans: tuple[tuple[str, str], ...] = ()  # of its outermost loops it has these iterations, by names
@@ -155,7 +155,7 @@ class Frame:
         """Declare the pointer to a box that values are computed in."""
         pointer = self.pointer(hint or symbol, box.type, address_of(box), False, f"{box.type}, {note}")
         self.scopes[-1]["entry", symbol] = pointer
-        self.entries[symbol] = box.type
+        self.held["entry", symbol] = box.type
 
     def view(self, value: Value, base: Ref, start: Index, strides: Strides) -> None:
         """A value that is part of another's memory: `start` elements on, with strides of its own."""
@@ -199,18 +199,11 @@ class Frame:
             return memory(space, offset)
         base = self._declared((space, buffer))
         assert base, f"{space} {buffer} is none of this entry"
-        if self.held(space, buffer).stored.c == type_.stored.c:
+        if self.held[space, buffer].stored.c == type_.stored.c:
             return c.total(base, c.integer(offset // type_.dtype.align))
         const = space == "input"  # of another type: an i32 that becomes an f32 in its place
         start = c.total(c.Conversion(c.Pointer("uint8_t", const), base), c.integer(offset)) if offset else base
         return c.Conversion(c.Pointer("void", const), start)
-
-    def held(self, space: str, buffer: str) -> TensorType:
-        """What the pointer to an input, an output or an entry of the state is declared for."""
-        if space == "entry":
-            return self.entries[buffer]
-        values = [i.value for i in self.face.inputs] + [o.value for o in self.face.outputs]
-        return next(v.tensor for v in values if v.place and (v.place.space, v.place.buffer) == (space, buffer))
 
     # -- nested blocks ---------------------------------------------------------
 

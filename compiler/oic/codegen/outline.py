@@ -82,7 +82,7 @@ class TaskFrame(Frame):
         self.function = names.unique(f"{outer.face.function}_{name}", outer.names)
         self.struct = names.unique(f"{self.function}_args", outer.names)
         super().__init__(outer.unit, outer.face, outer.live)
-        self.outer, self.facts, self.late, self.entries = outer, outer.facts, outer.late, outer.entries
+        self.outer, self.facts, self.late, self.held = outer, outer.facts, outer.late, outer.held
         self.taken: dict[str, tuple[c.Type, c.Expression]] = {}  # members of the structure: what the step puts there
         self.head = c.Body()
         self.indices: Seen[Value, Index] = Seen(outer.indices, self._take_index)
@@ -147,7 +147,7 @@ class TaskFrame(Frame):
         found = super()._declared(key)
         outer = self.outer._declared(key) if found is None and len(key) == 2 else None
         if outer is not None:
-            type_ = self.held(*key)
+            type_ = self.held[key]
             found = self._take(outer.text, c.Pointer(type_.stored.c, key[0] == "input"), outer, str(type_))
             self.scopes[0][key] = found
         return found

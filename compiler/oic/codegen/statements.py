@@ -122,6 +122,7 @@ def _argument(frame: Frame, name: str, value: Value, address: c.Expression, cons
     space, buffer = "input" if const else "output", value.place.buffer if value.place else name
     pointer = frame.pointer(name, value.tensor, address, const, str(value.type))
     frame.scopes[0][(space, buffer)] = pointer
+    frame.held[space, buffer] = value.tensor
     frame.scopes[0][(space, buffer, 0, value.dtype.c)] = pointer
     if const:
         frame.refs[value] = Ref(pointer, value.tensor, dense(value.shape), True, key=(space, buffer, 0))
