@@ -25,9 +25,6 @@ from oic.codegen.names import identifier
 from oic.ir.core import Block, Value
 from oic.ir.dims import Extent, extents, of
 from oic.ir.index import bound_in
-from oic.ir.state import Constant
-from oic.ir.strides import dense
-from oic.ir.types import TensorType
 
 Key = TypeVar("Key")
 T = TypeVar("T")
@@ -112,20 +109,15 @@ class TaskFrame(Frame):
         return replace(index, value=self._take(hint, "int64_t" if index.wide else "ptrdiff_t", index.value))
 
     def _take_ref(self, value: Value) -> Ref:
-        place, op, type_ = value.place, value.op, value.tensor
-        if isinstance(op, Constant):
-            ref = self.outer.refs[value]
-            address = memory("weights", self.unit.weights[value.symbol].offset)
-            return replace(ref, pointer=self._found(value.hint or "t", type_, address, const=True))
-        if place is not None and place.space == "arena" and place.offset is not None:
-            strides = place.strides if place.strides is not None else dense(type_.shape)
-            key = (place.space, place.buffer, place.offset)
-            pointer = self._declared((*key, type_.stored.c))
-            if pointer is None:
-                pointer = self._found(value.hint or "t", type_, memory("arena", place.offset), const=False)
-                self.scopes[0][(*key, type_.stored.c)] = pointer
-            return Ref(pointer, type_, strides, False, key=key)
-        return self._take_view(self.outer.refs[value], value.hint or "t")
+        place, ref = value.place, self.outer.refs[value]
+        if place is None or place.space not in ("arena", "weights") or place.offset is None:
+            return self._take_view(ref, value.hint or "t")
+        key = (place.space, place.buffer, place.offset, ref.type.stored.c)
+        if (pointer := self._declared(key)) is None:
+            address, name = memory(place.space, place.offset), self._name(value.hint or "t")
+            self.head.declare(c.Pointer(ref.type.stored.c, ref.const), name, address, note=str(ref.type))
+            self.scopes[0][key] = pointer = c.Identifier(name)
+        return replace(ref, pointer=pointer)
 
     def _take_view(self, ref: Ref, hint: str) -> Ref:
         """A pointer that only the step knows."""
@@ -135,12 +127,6 @@ class TaskFrame(Frame):
         if start.number is None:
             start = replace(start, value=self._take(f"{name.text}_start", "int64_t", start.value))
         return replace(ref, pointer=name, start=start)
-
-    def _found(self, hint: str, type_: TensorType, address: c.Expression, *, const: bool) -> c.Identifier:
-        """A pointer to what lies at an offset known at build, declared before all else."""
-        name = self._name(hint)
-        self.head.declare(c.Pointer(type_.stored.c, const), name, address, note=str(type_))
-        return c.Identifier(name)
 
     def _declared(self, key: tuple[Any, ...]) -> c.Identifier | None:
         """The pointer to an input, an output or an entry may be the step's; all others are the task's own."""
