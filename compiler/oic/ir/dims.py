@@ -70,12 +70,6 @@ class Expr:
     def __floordiv__(self, divisor: "Dim") -> "Dim":
         return floor_div(self, divisor)
 
-    def __mod__(self, divisor: int) -> int:
-        """0 where the division is exact for every value; refused elsewhere."""
-        if all(c % divisor == 0 for _, c in self.terms):
-            return 0
-        raise ValueError(f"{self} is not known to be a multiple of {divisor}")
-
     def text(self, of: Callable[[Atom, bool], str]) -> str:
         """A sum of products; `of` gives the text of an atom, which may be the whole term."""
         parts: list[str] = []
