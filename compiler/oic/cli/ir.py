@@ -7,7 +7,6 @@ from oic.diagnostics import did_you_mean, fail
 from oic.driver import Program, lowered
 from oic.ir.module import Module
 from oic.ir.text_mlir import print_mlir
-from oic.ir.text_print import changed as differs
 from oic.ir.text_print import print_module
 from oic.passes.pipeline import PIPELINE
 
@@ -52,7 +51,7 @@ def shown(found: Modules, *, changed: bool, mlir: bool, as_json: bool) -> str:
     for name, module in found:
         if not changed:
             kept = [(name, module)]
-        elif before is None or differs(before, module):
+        elif before is None or print_module(before) != print_module(module):
             kept.append((name, module))
         before = module
     if as_json:

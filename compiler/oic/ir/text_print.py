@@ -89,11 +89,6 @@ def print_module(module: Module) -> str:
     return "\n".join(lines) + "\n"
 
 
-def changed(before: Module, after: Module) -> bool:
-    """Whether two modules differ in anything their text shows."""
-    return print_module(before) != print_module(after)
-
-
 def located(op: Op) -> str:
     """An op as text with its source line, for broken invariants."""
     line = op.span.source.line(op.span.line).strip() if op.span else ""
