@@ -90,15 +90,11 @@ def argument(frame: Frame, op: Op, part: Any) -> c.Expression:
         case Scratch():
             return _scratch(frame, op, part)
         case tuple():
-            return _array("ptrdiff_t", [argument(frame, op, i) for i in part])
+            items = tuple(argument(frame, op, i) for i in part)
+            return c.Braces(items, type=c.Array("ptrdiff_t"), const=True) if items else c.NULL
         case int() | dims.Expr():
             return frame.dim(part).value
     raise AssertionError(f"{op.name} passes {part!r} to its kernel")
-
-
-def _array(of: c.Type, items: list[c.Expression]) -> c.Expression:
-    """A compound literal; NULL if it is empty."""
-    return c.Braces(tuple(items), type=c.Array(of), const=True) if items else c.NULL
 
 
 def _cast(frame: Frame, value: Any, c_type: str) -> c.Expression:
