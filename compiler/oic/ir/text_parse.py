@@ -121,6 +121,7 @@ class _Builder(Transformer_NonRecursive[lark.Token, Module]):
 
     add, sub, mul, neg = operator.add, operator.sub, operator.mul, operator.neg
     FLOAT, because, scalar = float, str, TensorType
+    WORD_VALUE, dtype = WORD_VALUES.__getitem__, ALL.__getitem__
 
     def __init__(self, text: Source, origin: Source | None) -> None:
         super().__init__()
@@ -157,9 +158,6 @@ class _Builder(Transformer_NonRecursive[lark.Token, Module]):
         if len(token) > DIGITS:
             raise self._wrong("a number is too long", token)
         return int(token)
-
-    def WORD_VALUE(self, token: lark.Token) -> bool | None:
-        return WORD_VALUES[token]
 
     # -- header
 
@@ -363,9 +361,6 @@ class _Builder(Transformer_NonRecursive[lark.Token, Module]):
         return dims.floor_div(total, divisor)
 
     # -- types and places
-
-    def dtype(self, token: lark.Token) -> DType:
-        return ALL[token]
 
     def tensor(self, dtype: DType, shape: tuple[Dim, ...], *encoding: lark.Token) -> TensorType:
         text = " ".join(encoding)

@@ -30,7 +30,7 @@ from oic.ir.module import Buffer, Module, Plan
 from oic.ir.types import IndexType, StateType, TensorType, Type
 
 WORDS = frozenset({"true", "false", "none", "inf", "nan", "index", "state"} | set(ALL))
-LITERAL = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make an encoder for each
+quoted = json.JSONEncoder(ensure_ascii=False).encode  # a literal; `json.dumps` would make an encoder for each
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
@@ -140,11 +140,6 @@ def _placed(value: Value) -> str:
     return type_text(value.type) + place
 
 
-def quoted(text: str) -> str:
-    """A string literal."""
-    return LITERAL(text)
-
-
 def extent_text(extent: Extent) -> str:
     """The name of an extent, in back quotes where it would be read as something else."""
     plain = PLAIN.fullmatch(extent.name) and extent.name not in WORDS
@@ -189,7 +184,7 @@ def value_text(value: Any, names: ValueNames) -> str:
         case float():
             return repr(value)
         case bool() | int() | str():
-            return LITERAL(value)
+            return quoted(value)
         case list():
             return "[" + ", ".join(value_text(v, names) for v in value) + "]"
         case tuple():
