@@ -10,6 +10,7 @@ from oic.codegen import expressions as expr
 from oic.codegen.c_module import Signature, Unit
 from oic.codegen.expressions import Index
 from oic.codegen.names import identifier
+from oic.dtypes import DType
 from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Dim, Extent
 from oic.ir.facts import Facts
@@ -101,6 +102,14 @@ class Frame:
         name = self.variable(op.result.hint or hint or "at", "int64_t")
         self.refuse(op, check, *args, c.Prefix("&", name))
         self.indices[op.result] = Index(name)
+
+    def integer(self, op: Any, hint: str, name: str, found: c.Expression, dtype: DType) -> None:
+        """Give an op the stored integer of a variable, which is refused where it fits no index."""
+        if dtype.name == "u64" and not op.checked:
+            self.checked(op, hint, "index_of_u64", c.string(name), found)
+        else:
+            exact = c.Conversion("int64_t", found) if op.checked else found
+            self.indices[op.result] = Index(self.local(op.result.hint or hint or "at", exact))
 
     def attempt(self, check: c.Expression) -> None:
         """A call that may refuse the step."""

@@ -70,13 +70,7 @@ class Integers:
             self._local(op.result, Index(c.call(f"oic_{_function(op)}", left.value, right.value)))
 
     def _index_load(self, op: Any) -> None:
-        value, found = op.x, elements.scalar(self.frame, op.x)
-        if op.checked:
-            self._named(op.result, c.Conversion("int64_t", found), value.hint)
-        elif value.dtype.name == "u64":
-            self.frame.checked(op, value.hint, "index_of_u64", c.string(value.hint), found)
-        else:
-            self._named(op.result, found, value.hint)
+        self.frame.integer(op, op.x.hint, op.x.hint, elements.scalar(self.frame, op.x), op.x.dtype)
 
     def _end(self, op: Any) -> None:
         """A negative end of a slice counts from the count."""

@@ -99,15 +99,10 @@ def fill_box(frame: Frame, target: Ref, lengths: list[Index], value: Any, field:
 
 def get(frame: Frame, op: Any, field: StateMember) -> None:
     """`state.get`: a persistent integer in a local variable."""
-    symbol, hint, found = field.op.symbol, op.result.hint or field.member, single(frame, op, field)
-    if op.checked:
-        found = c.Conversion("int64_t", found)
-    elif field.type.dtype.name == "u64":
-        frame.checked(op, hint, "index_of_u64", c.string(symbol), found)
-        return
+    found = single(frame, op, field)
     if field.op.limit is not None and op.indices:  # `next` of one of many rings; others are checked before anything
-        frame.attempt(count_check(symbol, found, field.op.limit))
-    frame.indices[op.result] = Index(frame.local(hint, found))
+        frame.attempt(count_check(field.op.symbol, found, field.op.limit))
+    frame.integer(op, field.member, field.op.symbol, found, field.type.dtype)
 
 
 def count_check(symbol: str, count: c.Expression, limit: int) -> c.Expression:
