@@ -32,11 +32,6 @@ class Index:
     wide: bool = True
 
     @property
-    def range(self) -> Range:
-        """Its bounds."""
-        return self.low, self.high
-
-    @property
     def number(self) -> int | None:
         """Its value, if it is always the same."""
         return self.low if self.low == self.high else None
@@ -60,7 +55,7 @@ ZERO = number(0)
 
 def arithmetic(op: str, left: Index, right: Index) -> Index:
     """left op right for `+`, `-` or `*`, which is known to stay within 64 bits."""
-    low, high = intervals.meet(WIDE, intervals.ARITHMETIC[op](left.range, right.range))
+    low, high = intervals.meet(WIDE, intervals.ARITHMETIC[op]((left.low, left.high), (right.low, right.high)))
     if low == high:
         return number(low)
     if (op in "+-" and right.number == 0) or (op == "*" and right.number == 1):
