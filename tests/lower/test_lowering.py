@@ -712,6 +712,29 @@ def test_index_expressions_take_scalars_of_every_kind() -> None:
     assert {i: v for i, v in enumerate(state) if v} == {9: 1, 14: 2, 24: 3, 22: 4}
 
 
+@pytest.mark.parametrize(
+    ("declared", "statement", "expected"),
+    [
+        ("", "cache.increment X[0, -1];", ["index-negative"]),
+        ("", "cache.read K[-1, 0] >> v;", ["index-negative"]),
+        ("", "cache.read K[0, 1 - 3..] >> v;", ["index-negative"]),
+        ("", "cache.read M[-1.., 0] >> v;", ["index-negative"]),
+        ("", "cache.write i >> X[0, -1];", ["index-negative"]),
+        ("", "cache.reset K[-1];", ["index-negative"]),
+        ("dynamic { x: f32 @init(1.0); y: f32[M] @max(M=0); }", "", ["attribute-place", "bound-range"]),
+        ("persistent { A(i): f32 @table @fixed(i=H - H); }", "", ["bound-range"]),
+        ("volatile { x: f32[7 / 2, 1 / 0]; }", "", ["size-division"]),
+        ("volatile { x: f32[2, H - 9]; }", "", ["size-negative"]),
+        ("dynamic { x: f32[N] @max(N=4); } block a @entry(N=5) { }", "", ["bound-range"]),
+    ],
+)
+def test_numbers_that_build_knows_are_refused(declared: str, statement: str, expected: list[str]) -> None:
+    text = """sizes { H = 4; } volatile { v: f32[?]; i: f32; }
+    persistent { K(l, t): f32[H] @table; M(r, c): f32[H, H] @auto_dim(r, c); X(s, t): f32 @table @fixed(t=8) @ring(t); }
+    """
+    assert slugs(f"{text} {declared} block entry {{ {statement} }}") == expected
+
+
 def test_what_cannot_stand_in_an_expression() -> None:
     text = """dynamic { f: f32; v: i32[2]; } volatile { y: f32; } persistent { s: i32; K(t): f32 @table;
       t: i32[2]; }

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from oic import dtypes
 from oic.check.literals import literal_problem
 from oic.check.report import DiagnosticCollector
-from oic.check.sizes import known_value
 from oic.check.symbols import SymbolTable, Variable
 from oic.diagnostics import Note, count_of, did_you_mean, listed
 from oic.syntax import tree as s
@@ -89,9 +88,6 @@ def _check_dims(v: Variable, symbols: SymbolTable, report: DiagnosticCollector) 
                 notes = [Note(extent.span, "introduced here")]
                 report.error("extent-in-storage", what, name.span, "known at run time only", notes=notes)
         check_modulo(dim, report)
-        value = known_value(dim, report)
-        if value is not None and value < 0:
-            report.error("size-negative", f"dimension {value} is negative", dim.span)
 
 
 def check_modulo(size: s.Expr, report: DiagnosticCollector) -> None:
@@ -247,44 +243,29 @@ def _known_indices(v: Variable, found: s.Attribute, report: DiagnosticCollector)
 def _check_fixed(v: Variable, found: s.Attribute, report: DiagnosticCollector) -> None:
     if not v.indexed and not any(v.attribute(name) for name in ("table", "auto_dim")):
         report.error("no-indices", f"'{v.name}' has no indices that '@fixed' could bound", found.span, about=v)
-    elif v.indices and _known_indices(v, found, report):
-        for arg in found.args:
-            _at_least_one(arg, f"the bound of index '{arg.key}'", report)
+    elif v.indices:
+        _known_indices(v, found, report)
 
 
 def _check_max(v: Variable, found: s.Attribute, report: DiagnosticCollector) -> None:
     known = sorted({name.name for name in s.names_in(v.declaration.dims)})
     for arg in found.args:
         assert arg.key is not None
-        if arg.key in known:
-            _at_least_one(arg, f"the maximum of '{arg.key}'", report)
-        else:
+        if arg.key not in known:
             notes, hint = [Note(v.declaration.type_span, "its dimensions")], did_you_mean(arg.key, known)
             what = f"'{arg.key}' is no dimension of '{v.name}'"
             report.error("unknown-extent", what, arg.span, notes=notes, hint=hint)
-
-
-def _at_least_one(arg: s.Argument, what: str, report: DiagnosticCollector) -> None:
-    value = known_value(arg.value, report)
-    if value is not None and value < 1:
-        report.error("bound-range", f"{what} must be at least 1, but is {value}", arg.value.span)
 
 
 def _check_entry(symbols: SymbolTable, found: s.Attribute, report: DiagnosticCollector) -> None:
     keys = [arg.key for arg in found.args]
     for at, arg in enumerate(found.args):
         assert arg.key is not None
-        extent = symbols.extents.get(arg.key)
-        value = known_value(arg.value, report)
-        most = known_value(extent.value) if extent is not None else None
-        if extent is None:
+        if arg.key not in symbols.extents:
             what, hint = f"'{arg.key}' is no extent", did_you_mean(arg.key, symbols.extents)
             report.error("unknown-extent", what, arg.span, "no '@max' introduces it", hint=hint)
         elif arg.key in keys[:at]:
             report.error("attribute-arguments", f"'{arg.key}' is given twice", arg.span)
-        elif value is not None and (value < 0 or (most is not None and value > most)):
-            notes = [Note(extent.span, "its maximum")]
-            report.error("bound-range", f"'{arg.key}' cannot be {value}", arg.value.span, notes=notes)
 
 
 class AttributeRule(NamedTuple):

@@ -6,7 +6,6 @@ A variable is read, written, stepped, or is in an expression; an access gives so
 from collections.abc import Container
 
 from oic.check.report import DiagnosticCollector
-from oic.check.sizes import known_value
 from oic.check.symbols import Variable
 from oic.diagnostics import count_of
 from oic.syntax import tree as s
@@ -113,8 +112,6 @@ def check_access(access: s.Access, found: Variable, mode: str, report: Diagnosti
     for name, position in zip(found.indices, access.indices, strict=False):
         if isinstance(position, s.Slice):
             _check_slice(access, position, found, mode, name, report)
-        elif _negative(position) and not (ring == name and mode == "read"):
-            report.error("index-negative", "this index is negative", position.span, about=found)
     left = [name for name in found.indices[given:] if name != ring]  # those beside a ring's own must be given
     if ring is not None and mode == "read" and left:
         report.error("ring-index", f"index '{left[0]}' beside a ring must be given", access.span, about=found)
@@ -135,8 +132,6 @@ def _check_slice(
         hint = f"write {access.name}[pos..pos+n], with n the number of entries"
     elif found.ring is not None and name != found.ring:
         slug, what = "ring-index", f"index '{name}' beside a ring must be a scalar"
-    elif position.start is not None and found.ring is None and _negative(position.start):
-        report.error("index-negative", "a slice cannot start below 0", position.start.span)
     if what:
         report.error(slug, what, position.span, about=found, hint=hint)
 
@@ -168,11 +163,6 @@ def _missing(access: s.Access, found: Variable, given: int, mode: str, report: D
     what = f"'{found.name}' has {count_of(tables, 'index')}, but {given or 'none'} {are} given"
     label = "a write gives every index" if mode == "write" else "a member is named by every index"
     report.error("table-rank", what, access.span, label, about=found)
-
-
-def _negative(expr: s.Expr) -> bool:
-    """The expression has no names and is below 0."""
-    return (known_value(expr) or 0) < 0
 
 
 def copied_out(access: s.Access, found: Variable, taken: Container[str]) -> str:

@@ -6,7 +6,7 @@ inferred from the axes of bound tensors, the caller passes in with the model's.
 
 from collections.abc import Callable, Mapping
 
-from oic.check.report import DiagnosticCollector, Refused, refused
+from oic.check.report import Refused, refused
 from oic.check.symbols import circles, first_of, in_order
 from oic.diagnostics import MOST_NOTES, Diagnostic, Note, Span
 from oic.dtypes import i64
@@ -65,21 +65,6 @@ def eval_dim(expr: s.Expr, env: Mapping[str, int]) -> int:
     value = evaluate(expr, lambda name: env[name.name])
     assert isinstance(value, int)
     return value
-
-
-def known_value(expr: s.Setting, report: DiagnosticCollector | None = None) -> int | None:
-    """The value of an expression without names; None for all else.
-
-    report   where errors go
-    """
-    if not isinstance(expr, s.Expr) or any(s.names_in(expr)):
-        return None
-    try:
-        return eval_dim(expr, {})
-    except Refused as refusal:
-        if report is not None:
-            report.refuse(refusal)
-        return None
 
 
 def size_values(

@@ -4,7 +4,7 @@ Negative and missing ends of slices are made explicit here, with `cache.count`; 
 index integers that are in range or refused.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from oic.check.binding import check_bytes
 from oic.check.report import refused
@@ -17,7 +17,7 @@ from oic.ir.state import CacheCount, CacheRead, CacheReset, CacheStep, CacheWrit
 from oic.ir.types import TensorType
 from oic.lower.builder import Builder
 from oic.lower.integers import FULL, INDEX
-from oic.lower.operands import operand, refuse_negative, refuse_order, slice_ends
+from oic.lower.operands import operand, refuse_negative, slice_ends
 from oic.lower.operators import store
 from oic.syntax import tree as s
 
@@ -81,7 +81,7 @@ def lower_reset(f: Builder, statement: s.CacheReset) -> None:
     for index in statement.target.indices or ():
         assert not isinstance(index, s.Slice)
         value = f.integer(index)
-        refuse_negative(f, value, index.span)
+        refuse_negative(f, value, index.span, variable)
         indices.append(f.value(value, index.span))
     f.emit(CacheReset(f.states[variable], indices, span=statement.span))
     f.known.pop(variable, None)
@@ -134,7 +134,7 @@ class AccessPositions:
 
     def _refuse_outside(self, value: Dim, bound: int | None, index: s.Index, what: str) -> None:
         """Raises Refused for an index known to be outside 0..bound-1."""
-        refuse_negative(self.f, value, index.span)
+        refuse_negative(self.f, value, index.span, self.variable)
         if bound is not None and self.f.reached(value)[1] >= bound:
             message = f"{what} {self.f.says_reached(value, 1)}, and @fixed allows 0 to {bound - 1}"
             raise refused("index-bound", message, index.span, self.variable)
@@ -148,7 +148,7 @@ class AccessPositions:
             self._at(value, index.span)
             f.nonneg.add(value)
             return
-        start, end = self._ends(index, axis, 0, f.integer)
+        start, end = slice_ends(f, index, self.variable, lambda: self._count(axis), f.integer)
         length = end - start
         if spec.fixed and f.reached(end)[1] > spec.capacity:
             self._refuse_outside(end, spec.capacity + 1, index, f"the end of slice {spec.name}")
@@ -169,8 +169,8 @@ class AccessPositions:
 
         if not isinstance(index, s.Slice):
             value = bound(index)
-            if self.writing:
-                refuse_negative(f, value, index.span)
+            if self.writing:  # a number alone, which counts back in what is read, is none to write at
+                refuse_negative(f, value if any(s.names_in(index)) else f.integer(index), index.span, self.variable)
             self._at(value, index.span)
             return
         if index.start is not None:
@@ -210,20 +210,12 @@ class AccessPositions:
 
         if not isinstance(index, s.Slice):
             value = bound(index)
-            refuse_negative(self.f, value, index.span)
+            refuse_negative(self.f, value, index.span, self.variable)
             self._at(value, index.span)
             return
         base = self.type.shape[axis]
-        start, end = self._ends(index, tables + axis, base, bound)
+        start, end = slice_ends(self.f, index, self.variable, lambda: self._count(tables + axis) + base, bound)
         self._between(start, end, base + self.type.auto[axis].capacity, INDEX, index.span)
-
-    def _ends(self, index: s.Slice, axis: int, base: int, bound: Callable[[s.Expr], Dim]) -> tuple[Dim, Dim]:
-        """Where a slice starts and ends: a missing or negative end counts from `base` and the count of the axis."""
-        start, end = slice_ends(self.f, index, lambda: self._count(axis) + base, bound)
-        if isinstance(start, int) and start < 0:
-            raise refused("index-negative", f"this slice starts at {start}", index.span)
-        refuse_order(end - start, index.span)
-        return start, end
 
     def _count(self, axis: int) -> Dim:
         """The count along an axis of the table, or behind them of the matrix, read once."""

@@ -87,7 +87,7 @@ def _member(f: Builder, variable: Variable, access: s.Access) -> Value:
     given = [i for i in access.indices or () if not isinstance(i, s.Slice)]  # as many as it is declared with
     indices = [f.integer(i) for i in given]
     for index, part in zip(indices, given, strict=True):
-        refuse_negative(f, index, part.span)
+        refuse_negative(f, index, part.span, variable)
     if not variable.stored:
         shape = tuple(d for d in f.dims(variable) if d is not None)
         return f.emit(Splat(variable.first, TensorType(variable.dtype, shape))).result
@@ -158,10 +158,10 @@ def _place_in_loops(f: Builder, variable: Variable, indices: list[Dim]) -> Dim |
     return place
 
 
-def refuse_negative(f: Builder, index: Dim, span: Span) -> None:
+def refuse_negative(f: Builder, index: Dim, span: Span, variable: Variable) -> None:
     """Raises Refused for an index that is known to be negative, in some iteration of a loop at least."""
     if f.reached(index)[0] < 0:
-        raise refused("index-negative", f"this index {f.says_reached(index, 0)}", span)
+        raise refused("index-negative", f"this index {f.says_reached(index, 0)}", span, variable)
 
 
 def refuse_order(length: Dim, span: Span) -> None:
@@ -170,22 +170,27 @@ def refuse_order(length: Dim, span: Span) -> None:
         raise refused("slice-order", f"this slice ends {-length} before it starts", span)
 
 
-def slice_ends(f: Builder, index: s.Slice, size: Callable[[], Dim], bound: Callable[[s.Expr], Dim]) -> tuple[Dim, Dim]:
+def slice_ends(
+    f: Builder, index: s.Slice, variable: Variable, size: Callable[[], Dim], bound: Callable[[s.Expr], Dim]
+) -> tuple[Dim, Dim]:
     """Where a slice starts and ends: a missing end is the size, a negative one counts from there.
 
     bound   what an expression means
+    Raises Refused for a start that is known to be negative, or an end to be before it.
     """
-    start = bound(index.start) if index.start is not None else 0
-    if index.end is None:
-        return start, size()
-    end = bound(index.end)
+    start: Dim = 0
+    if index.start is not None:
+        start = bound(index.start)
+        refuse_negative(f, start, index.start.span, variable)
+    end = size() if index.end is None else bound(index.end)
     if isinstance(end, int):
-        return start, end if end >= 0 else size() + end
+        end = end if end >= 0 else size() + end
     # An end not before the start is negative only if the start is, which is refused anyway.
-    if f.nonnegative(end) or f.nonnegative(end - start):
-        return start, end
-    span = index.end.span
-    return start, f.atom(f.emit(IndexEnd(f.value(end, span), f.value(size()), span=span)).result)
+    elif index.end is not None and not (f.nonnegative(end) or f.nonnegative(end - start)):
+        span = index.end.span
+        end = f.atom(f.emit(IndexEnd(f.value(end, span), f.value(size()), span=span)).result)
+    refuse_order(end - start, index.span)
+    return start, end
 
 
 def inserted(f: Builder, target: s.Access, variable: Variable, base: Value, part: Value, span: Span) -> Value:
@@ -211,7 +216,7 @@ def _place(f: Builder, variable: Variable, size: Dim, index: s.Index) -> tuple[D
     if isinstance(index, s.Slice):
         return _slice(f, variable, size, index)
     value = f.integer(index)
-    refuse_negative(f, value, index.span)
+    refuse_negative(f, value, index.span, variable)
     if f.reached(value)[1] >= dims.maximum(size):
         what = f"this index {f.says_reached(value, 1)}, and the axis has {_at_most(size)}"
         raise refused("index-bound", what, index.span, variable)
@@ -221,10 +226,8 @@ def _place(f: Builder, variable: Variable, size: Dim, index: s.Index) -> tuple[D
 
 def _slice(f: Builder, variable: Variable, size: Dim, index: s.Slice) -> tuple[Dim, Dim]:
     """A run of places: its start and length; missing ends are those of the axis."""
-    start, end = slice_ends(f, index, lambda: size, f.integer)
-    refuse_negative(f, start, index.span)
+    start, end = slice_ends(f, index, variable, lambda: size, f.integer)
     length, most = end - start, dims.maximum(size)
-    refuse_order(length, index.span)
     if f.reached(end)[1] > most:
         what = f"the end of this slice {f.says_reached(end, 1)}, and the axis has {_at_most(size)}"
         raise refused("index-bound", what, index.span, variable)
