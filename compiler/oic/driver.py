@@ -15,6 +15,7 @@ from oic.check.bind import bind
 from oic.check.binding import Binding
 from oic.check.check import check, check_fetch, check_sizes
 from oic.check.model_data import data_of
+from oic.check.resolved import effects
 from oic.check.symbols import Variable
 from oic.collector import uncollected
 from oic.diagnostics import Diagnostic, OicError, Span
@@ -22,7 +23,7 @@ from oic.dtypes import Array
 from oic.ir.members import Members
 from oic.ir.module import Module
 from oic.kernels.targets import NATIVE, TARGETS, Target
-from oic.lower.graph import entries, lower_graph
+from oic.lower.graph import lower_graph
 from oic.model import Model
 from oic.operators.late import LatePlace, late_places, overtaken
 from oic.session.interface import Interface, SessionVariable, interface
@@ -176,9 +177,9 @@ def interface_of(program: Program) -> Interface:
     found = [shown for variable in binding.variables for shown in _fetchables(program, variable)]
     dropped = {}
     if (fetch := program.settings.fetch) is not None:
-        for e in entries(binding):
-            written = (v for v, _ in e.uses.writes if v.kind == "volatile" and not v.refused)
-            dropped[e.symbol] = {v.name for v in written if v.name not in fetch}
+        for entry in binding.resolved.entries:
+            written = (v for v, _ in effects(entry).writes if v.kind == "volatile" and not v.refused)
+            dropped[entry.block.name] = {v.name for v in written if v.name not in fetch}
     blocks = [(b.name, b.span) for b in program.graph.blocks]
     statements = [s.shown for b in program.graph.blocks for s in syntax.walk(b.body)]
     return interface(program.module, found, blocks, statements, dropped)

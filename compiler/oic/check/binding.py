@@ -78,12 +78,13 @@ class Binding:
             self.report.refuse(refusal)
             return None
 
-    def bound(self, expr: s.Expr, what: str) -> int | None:
-        """The value of a bound, which is known at build and at least 1; None where it is refused."""
+    def bound(self, expr: s.Expr, what: str, least: int = 1, most: int | None = None) -> int | None:
+        """The value of a bound, which is known at build and within limits; None where it is refused."""
         value = self.value(expr)
-        if value is None or (isinstance(value, int) and value >= 1):
+        if value is None or (isinstance(value, int) and least <= value and (most is None or value <= most)):
             return value
-        wrong = f"must be at least 1, but is {value}" if isinstance(value, int) else "is not known at build"
+        limits = f"at least {least}" if most is None else f"{least} to {most}"
+        wrong = f"must be {limits}, but is {value}" if isinstance(value, int) else "is not known at build"
         self.report.error("bound-range", f"{what} {wrong}", expr.span)
         return None
 

@@ -4,19 +4,18 @@
 (operators, shapes, dtypes, model data) and skips what `check` refused already.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from functools import partial
 
 from oic.check.binding import Binding
 from oic.check.report import Refused
-from oic.check.resolved import BlockInstance, Uses, effects
+from oic.check.resolved import BlockInstance, effects
 from oic.check.symbols import Variable
 from oic.diagnostics import Diagnostic
 from oic.ir import dims
 from oic.ir.control import Func, Return
 from oic.ir.core import Value
-from oic.ir.dims import Extent
 from oic.ir.module import Module
 from oic.ir.state import State
 from oic.ir.truncation import truncation
@@ -25,19 +24,6 @@ from oic.lower.builder import Builder
 from oic.lower.capacity import state_type
 from oic.lower.control import lower_block
 from oic.syntax import tree as s
-
-
-@dataclass(frozen=True)
-class ExportedBlock:
-    """A block that is exported: the extents it pins, and all that it uses."""
-
-    instance: BlockInstance
-    pinned: dict[str, int]
-    uses: Uses
-
-    @property
-    def symbol(self) -> str:
-        return self.instance.block.name
 
 
 def lower_graph(
@@ -62,7 +48,7 @@ def lower_graph(
             states[variable] = state.result
     refusals: dict[object, Diagnostic] = {}
     make = partial(Builder, module=module, states=states, constants={}, diagnostics=refusals, counter={})
-    builders = [_lower_entry(binding, fetch, entry, make) for entry in entries(binding)]
+    builders = [_lower_entry(binding, fetch, instance, make) for instance in binding.resolved.entries]
     for state in module.keeps_touched():  # passes may find that no step gets there
         state.forgets = True
     found = list(refusals.values())
@@ -74,26 +60,12 @@ def lower_graph(
     return module, found
 
 
-def entries(binding: Binding) -> Iterator[ExportedBlock]:
-    """The blocks that are exported, in source order."""
-    for instance in binding.resolved.entries:
-        entry = s.attribute(instance.block, "entry")
-        pins = entry.args if entry and not binding.is_refused(entry.span) else ()
-        pinned = {a.key: _pin(binding, binding.extents[a.key], a) for a in pins if a.key in binding.extents}
-        yield ExportedBlock(instance, pinned, effects(instance))
-
-
-def _pin(binding: Binding, extent: Extent, arg: s.Argument) -> int:
-    """The value of `@entry(N=value)`; 0 where it is refused, which is reported."""
-    assert isinstance(arg.value, s.Expr)
-    value = binding.value(arg.value)
-    if value is None or (isinstance(value, int) and 0 <= value <= extent.maximum):
-        return value or 0
-    what = f"'{arg.key}' cannot be {value}: its maximum is {extent.maximum}"
-    if not isinstance(value, int):
-        what = f"'{arg.key}' is pinned to a size that is not known at build"
-    binding.report.error("bound-range", what, arg.value.span)
-    return 0
+def _pinned(binding: Binding, block: s.Block) -> dict[str, int]:
+    """The extents that `@entry(N=value)` pins; to 0 where the value is refused, which is reported."""
+    entry, extents = s.attribute(block, "entry"), binding.extents
+    pins = entry.args if entry and not binding.is_refused(entry.span) else ()
+    known = ((a.key, a.value) for a in pins if a.key in extents and isinstance(a.value, s.Expr))
+    return {key: binding.bound(value, f"'{key}'", 0, extents[key].maximum) or 0 for key, value in known}
 
 
 def _check_capacity(binding: Binding, capacity: Mapping[str, int]) -> None:
@@ -115,14 +87,16 @@ def _check_capacity(binding: Binding, capacity: Mapping[str, int]) -> None:
 
 
 def _lower_entry(
-    binding: Binding, fetch: Collection[str] | None, entry: ExportedBlock, make: Callable[..., Builder]
+    binding: Binding, fetch: Collection[str] | None, instance: BlockInstance, make: Callable[..., Builder]
 ) -> Builder:
     """Append the function of one entry to the module; `make` gives the builder what all entries share."""
-    read, written = set(entry.uses.reads), {variable for variable, _ in entry.uses.writes}
+    block, uses = instance.block, effects(instance)
+    pinned = _pinned(binding, block)
+    read, written = set(uses.reads), {variable for variable, _ in uses.writes}
     inputs = [v for v in binding.variables if v.kind == "dynamic" and v in read]
-    bound = {axis.name for v in inputs for axis in v.axes} | entry.pinned.keys()
-    own = replace(binding, pinned=entry.pinned, unbound=frozenset(binding.extents.keys() - bound))
-    f = make(binding=own, instance=entry.instance)
+    bound = {axis.name for v in inputs for axis in v.axes} | pinned.keys()
+    own = replace(binding, pinned=pinned, unbound=frozenset(binding.extents.keys() - bound))
+    f = make(binding=own, instance=instance)
     body = f.block
     for variable in inputs:
         try:
@@ -132,12 +106,12 @@ def _lower_entry(
             shape = tuple(dims.maximum(d) for d in variable.dims if d is not None)
         type_ = TensorType(variable.dtype, tuple(d for d in shape if d is not None))
         f.inputs[variable] = body.argument(type_, variable.name)
-    lower_block(f, entry.instance)
+    lower_block(f, instance)
     outputs, values = _outputs(f, fetch, written)
     body.append(Return(values))
     body.set_ops([*f.prologue.ops, *body.ops])
-    names, span = [v.name for v in inputs], entry.instance.block.name_span
-    f.module.top.append(Func(entry.symbol, names, outputs, dict(entry.pinned), body, span=span))
+    names = [v.name for v in inputs]
+    f.module.top.append(Func(block.name, names, outputs, pinned, body, span=block.name_span))
     return f
 
 
