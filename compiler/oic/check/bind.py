@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 from oic.check.binding import Binding, check_bytes
 from oic.check.model_data import axes, check_data, find_data, tensors_of, warn_of_zeros
-from oic.check.report import Refused
 from oic.check.resolved import Resolved
 from oic.check.sizes import size_values
 from oic.check.symbols import Variable, declared_extents
@@ -33,15 +32,12 @@ def bind(resolved: Resolved, model: Model | None, overrides: Mapping[str, int]) 
     _resolve_sizes(binding, overrides)
     _find_extents(binding)
     for variable in binding.variables:
-        declaration = variable.declaration
-        try:
-            variable.dims = binding.dims_of(declaration)
-            check_bytes(variable.name, variable.dtype, variable.dims, declaration.type_span)
-        except Refused as refusal:
-            binding.report.refuse(refusal)
-            variable.refused = True
-            continue
-        check_data(binding, variable)
+        variable.refused = True
+        with binding.report.refusing():
+            variable.dims = binding.dims_of(variable.declaration)
+            check_bytes(variable.name, variable.dtype, variable.dims, variable.declaration.type_span)
+            variable.refused = False
+            check_data(binding, variable)
     return binding
 
 

@@ -72,11 +72,9 @@ class Binding:
 
     def value(self, expr: s.Expr) -> Dim | None:
         """The value of an expression over sizes; None where it is refused."""
-        try:
+        with self.report.refusing():
             return evaluate(expr, self.size)
-        except Refused as refusal:
-            self.report.refuse(refusal)
-            return None
+        return None
 
     def bound(self, expr: s.Expr, what: str, least: int = 1, most: int | None = None) -> int | None:
         """The value of a bound, which is known at build and within limits; None where it is refused."""

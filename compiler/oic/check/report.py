@@ -1,6 +1,7 @@
 """How the checks and lowering refuse: a list of diagnostics, and an exception for what has no value."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from oic.check.symbols import Variable
@@ -29,10 +30,14 @@ class DiagnosticCollector:
         start = diagnostic.span.start if diagnostic.span else None
         self.found.setdefault((diagnostic.slug, diagnostic.message, start, *places), diagnostic)
 
-    def refuse(self, refusal: "Refused") -> None:
-        """Keep the diagnostic of a refusal, unless it was reported."""
-        if refusal.diagnostic is not None:
-            self.add(refusal.diagnostic)
+    @contextmanager
+    def refusing(self) -> Iterator[None]:
+        """End what is refused in here, and keep its diagnostic, unless it was reported."""
+        try:
+            yield
+        except Refused as refusal:
+            if refusal.diagnostic is not None:
+                self.add(refusal.diagnostic)
 
     def each_once(
         self, named: Iterable[tuple[str, Span]], slug: str = "duplicate-name", what: str = "'{}' is declared twice",

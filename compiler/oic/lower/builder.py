@@ -105,11 +105,15 @@ class Builder(IndexBuilder):
         place = (span.start, span.end) if span is not None else None
         self.diagnostics.setdefault((diagnostic.slug, key or place), diagnostic)
 
-    def report(self, refusal: Refused) -> None:
-        """Record the diagnostic of a refusal, unless it was reported."""
-        self.silent = True
-        if refusal.diagnostic is not None:
-            self.refuse(refusal.diagnostic)
+    @contextmanager
+    def refusing(self) -> Iterator[None]:
+        """End what is refused in here, and record its diagnostic, unless it was reported."""
+        try:
+            yield
+        except Refused as refusal:
+            self.silent = True
+            if refusal.diagnostic is not None:
+                self.refuse(refusal.diagnostic)
 
     def mark(self) -> Callable[[], None]:
         """What goes back to where lowering is: it forgets, once, what was lowered into this block since."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from oic.check.binding import RESERVE, Binding, check_bytes
 from oic.check.model_data import data_of
-from oic.check.report import Refused
 from oic.check.sizes import HIGH, LOW
 from oic.check.symbols import LoopIndex, Meanings, Size, Variable
 from oic.ir import dims, intervals
@@ -42,10 +41,8 @@ def state_type(binding: Binding, variable: Variable, capacity: Mapping[str, int]
     type_ = of(reserve)
     counts = ", ".join(f"{i.name}={i.capacity}" for i in (*type_.table, *type_.auto))
     less = f"its capacity is {counts}; --max and @fixed make it less" if counts else None
-    try:
+    with binding.report.refusing():
         check_bytes(variable.name, variable.dtype, type_.capacity_shape, variable.declaration.head_span, less)
-    except Refused as refusal:
-        binding.report.refuse(refusal)
     return type_
 
 

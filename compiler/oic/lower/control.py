@@ -37,12 +37,10 @@ def lower_body(f: Builder, body: Statements) -> bool:
             if f.returns:
                 f.env[RETURNED] = f.value(1)
             return True
-        try:
+        with f.refusing():
             if isinstance(statement, s.Loop) and _may_return(f, statement):
                 return _returning_loop(f, statement, body[position + 1 :])
             lower_statement(f, statement)
-        except Refused as refusal:
-            f.report(refusal)
     return False
 
 

@@ -9,13 +9,13 @@ from dataclasses import replace
 from functools import partial
 
 from oic.check.binding import Binding
-from oic.check.report import Refused
 from oic.check.resolved import BlockInstance, effects
 from oic.check.symbols import Variable
 from oic.diagnostics import Diagnostic
 from oic.ir import dims
 from oic.ir.control import Func, Return
 from oic.ir.core import Value
+from oic.ir.dims import Dim
 from oic.ir.module import Module
 from oic.ir.state import State
 from oic.ir.truncation import truncation
@@ -99,11 +99,9 @@ def _lower_entry(
     f = make(binding=own, instance=instance)
     body = f.block
     for variable in inputs:
-        try:
+        shape: tuple[Dim | None, ...] = tuple(dims.maximum(d) for d in variable.dims if d is not None)
+        with f.refusing():
             shape = f.dims(variable)
-        except Refused as refusal:
-            f.report(refusal)
-            shape = tuple(dims.maximum(d) for d in variable.dims if d is not None)
         type_ = TensorType(variable.dtype, tuple(d for d in shape if d is not None))
         f.inputs[variable] = body.argument(type_, variable.name)
     lower_block(f, instance)
@@ -124,13 +122,10 @@ def _outputs(f: Builder, fetch: Collection[str] | None, written: Collection[Vari
             continue
         if fetch is not None and variable.name not in fetch:
             continue
-        try:
+        with f.refusing():
             if variable not in f.env:
                 f.env[variable] = f.start(variable)
             f.zeros.clear()  # an output that nothing was written to is no read
             values.append(f.held(variable, variable.declaration.name_span))
-        except Refused as refusal:
-            f.report(refusal)
-            continue
-        names.append(variable.name)
+            names.append(variable.name)
     return names, values

@@ -262,23 +262,20 @@ def lower_keywords(
 ) -> dict[str, Any]:
     """Optional operands and settings by name; `where` learns their spans.  Raises Refused."""
     fields: dict[str, Any] = {}
-    first, failed = next(iter(operands.values()), None), False
+    first = next(iter(operands.values()), None)
     dtype = first.dtype if isinstance(first, Value) else None
     for keyword in call.keywords:
         key = from_source(cls, keyword.key)
         where[key] = keyword.span
-        try:
+        with f.refusing():
             fields[key] = _keyword(f, keyword, cls, dtype)
-        except Refused as refusal:
-            failed = True
-            f.report(refusal)
     known = {keyword.key for keyword in call.keywords}
     for name, field in settings(cls).items():
         if field.default is REQUIRED and name not in known:
             what = f"{cls.name} needs the setting '{name}'"
             hint = f"write {name}=… behind the operands; 'oic ops {cls.name}' says what it may be"
             raise refused("op-setting", what, call.name_span, hint=hint)
-    if failed:
+    if len(fields) < len(known):
         raise Refused(None)
     return fields
 

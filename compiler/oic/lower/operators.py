@@ -65,20 +65,17 @@ def _operands(f: Builder, call: s.OpCall, cls: type[Operator], where: dict[str, 
 def _values(f: Builder, call: s.OpCall, cls: type[Operator], names: list[str]) -> list[Value]:
     """The operands by position, variables first: a literal has the dtype that they have."""
     found: dict[int, Value] = {}
-    failed, dtype = False, None
-    for at in sorted(range(len(names)), key=lambda at: not isinstance(call.operands[at], s.Access)):
+    dtype: DType | None = None
+    for done, at in enumerate(sorted(range(len(names)), key=lambda at: not isinstance(call.operands[at], s.Access))):
         node = call.operands[at]
-        try:
+        with f.refusing():
             if isinstance(node, s.Access):
                 found[at] = operand(f, node, elements=names[at] not in cls.unread)
                 if names[at] not in cls.own and dtype is None:
                     dtype = found[at].dtype
-            elif not failed:
+            elif len(found) == done:  # else its dtype may be unknown
                 found[at] = literal_operand(f, node, cls, names[at], dtype)
-        except Refused as refusal:
-            failed = True
-            f.report(refusal)
-    if failed:
+    if len(found) < len(names):
         raise Refused(None)
     return [found[at] for at in range(len(names))]
 
@@ -168,12 +165,10 @@ def _store_results(f: Builder, call: s.OpCall, values: list[Value]) -> None:
         raise refused("op-results", what, call.results[0].span.to(call.results[-1].span))
     free = any(_reshaped(f, variable, value) for variable, value in _inputs(f, call))
     for access, value in zip(call.results, values, strict=True):
-        try:
+        if (variable := f.instance.variable(access)) is not None and variable.local:
+            f.env[variable] = POISON
+        with f.refusing():
             store(f, access, value, call.span, free=free)
-        except Refused as refusal:
-            f.report(refusal)
-            if (variable := f.instance.variable(access)) is not None and variable.local:
-                f.env[variable] = POISON
 
 
 def _inputs(f: Builder, call: s.OpCall) -> list[tuple[Variable, Value]]:
