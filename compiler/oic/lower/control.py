@@ -47,14 +47,14 @@ def lower_body(f: Builder, body: Statements) -> bool:
 def lower_statement(f: Builder, statement: s.SourceStatement) -> None:
     """One statement other than `return`.  Raises Refused."""
     _count(f, statement)
-    if f.binding.is_refused(statement.shown):
-        _skip(f, statement)
-        return
     try:
+        if f.binding.is_refused(statement.shown):
+            if isinstance(statement, s.Loop):
+                lower_dead(f, statement, lambda: _iteration(f, statement))
+            raise Refused(None)
         _LOWERING[type(statement)](f, statement)
-    except Refused:
-        if isinstance(statement, s.OpCall | s.Transfer | s.CacheRead):
-            _poison(f, statement)
+    except Refused:  # later uses of what it gives values to are refused in silence
+        f.env |= dict.fromkeys(resolved.assigned(f.instance, (statement,)), POISON)
         raise
 
 
@@ -72,20 +72,6 @@ def _count(f: Builder, statement: s.SourceStatement) -> None:
         message = f"this runs inside more than {resolved.DEEPEST_RUN} loops, branches and blocks"
         f.refuse(Diagnostic("nesting-depth", message, statement.shown), "the first place")
         raise Refused(None)
-
-
-def _skip(f: Builder, statement: s.SourceStatement) -> None:
-    """A statement that the checks refused: nothing is known of what it gives values to."""
-    f.silent = True
-    if isinstance(statement, s.Loop):
-        lower_dead(f, statement, lambda: _iteration(f, statement))
-    if not isinstance(statement, s.Yield):
-        _poison(f, statement)
-
-
-def _poison(f: Builder, statement: s.SourceStatement) -> None:
-    """Later uses of what a refused statement gives values to are refused in silence."""
-    f.env |= dict.fromkeys(resolved.assigned(f.instance, (statement,)), POISON)
 
 
 def _assign(f: Builder, statement: s.Assign) -> None:

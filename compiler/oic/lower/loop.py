@@ -88,8 +88,6 @@ def lower_loop(f: Builder, loop: s.Loop, iteration: LowerTurn) -> None:
         for position in known:
             lower_iteration(f, loop, position, iteration)
         return
-    for key in _candidates(f, loop):
-        f.env[key] = POISON
     what = "a size grows from iteration to iteration and nothing bounds it"
     hint = "keep what the iterations make in a table with @fixed: 'cache.write x >> K[i];', then 'cache.read K[0..n]'"
     raise refused("size-unbounded", what, loop.head_span, hint=hint)
