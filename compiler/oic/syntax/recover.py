@@ -13,11 +13,6 @@ from oic.syntax.tables import parser
 from oic.syntax.text import Piece, blank, pieces
 
 SECTIONS = ("sizes", "dynamic", "constant", "volatile", "persistent", "block")
-CACHE_STATEMENTS = tuple(f"cache.{what}" for what in ("read", "write", "increment", "decrement", "reset"))
-STATEMENTS = (
-    *("assign", "op", "transfer", "loop", "branch", "return", "barrier", "dep", "yield", "await"),
-    *CACHE_STATEMENTS,
-)
 _OPENING = {")": "(", "]": "[", "}": "{"}
 
 # What acceptable terminals are called together, where the first of them is acceptable; a terminal is named once.
@@ -33,6 +28,8 @@ _GROUPS = {
     "an operator or a cache statement": "MATCHED",
     "a number": "FLOAT",
 }
+STATEMENTS = tuple(word.lower().replace("_", ".") for word in _GROUPS["a statement"].split())
+CACHE_STATEMENTS = tuple(word for word in STATEMENTS if "." in word)
 _UNTOLD = {"PLUS", "MINUS", "STAR", "SLASH", "PERCENT"}  # what may follow any number
 
 
