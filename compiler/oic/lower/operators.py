@@ -148,13 +148,9 @@ def _assert_axis(f: Builder, fields: dict[str, Any], unequal: Unequal, span: Spa
         raise refused("shape-mismatch", f"size {_limits(f, size)} is never {_limits(f, unequal.expected)}", span)
     new = f.shaped(old, tuple(shape), span)
     assert new is not old
-    replaced = False
-    for key, value in fields.items():
-        if value is old and key == unequal.where:
-            fields[key], replaced = new, True
-        elif isinstance(value, list) and any(item is old for item in value):
-            fields[key], replaced = [new if item is old else item for item in value], True
-    assert replaced, f"'{unequal.where}' does not hold {old!r}"
+    key = unequal.where or ""
+    held = fields[key]
+    fields[key] = [new if item is old else item for item in held] if isinstance(held, list) else new
 
 
 def _store_results(f: Builder, call: s.OpCall, values: list[Value]) -> None:
