@@ -8,7 +8,6 @@ sees the values yielded and those defined before; what it writes to them, the en
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -125,7 +124,7 @@ def _either(f: Builder, condition: Value, span: Span | None, *ways: Callable[[],
         f.env = dict(before)
         with f.nested(Block()) as region:
             way()
-            sides.append(Side(region, f.env))
+            sides.append((region, f.env))
     join(f, condition, span, before, sides)
 
 
@@ -167,57 +166,49 @@ def _guarded(f: Builder, body: Statements) -> None:
     _either(f, f.emit(Cond(flag, f.value(1))).result, None, lambda: lower_body(f, body), lambda: None)
 
 
-@dataclass
-class _Consumer:
-    """A consumer as lowered: `writes` are values of its region by the variables that hold them."""
-
-    name: str
-    region: Block
-    writes: dict[EnvKey, Value]
-
-
 def _yield(f: Builder, statement: s.Yield) -> None:
     """Run every consumer whose awaits are all in this `yield`."""
-    found = [_lower_consumer(f, consumer) for consumer in f.instance.run_by(statement)]
-    busy = [c for c in found if c.region.ops]
+    found = [(consumer.block.name, *_lower_consumer(f, consumer)) for consumer in f.instance.run_by(statement)]
+    busy = [(name, region, writes) for name, region, writes in found if region.ops]
     if len(busy) < 2:
-        for consumer in busy:
-            for op in consumer.region.ops:
+        for _, region, writes in busy:
+            for op in region.ops:
                 f.emit(op)
-            f.given |= consumer.writes
+            f.given |= writes
         return
-    for consumer in busy:
-        consumer.region.append(EndOfRegion(list(consumer.writes.values())))
-    names, regions = [c.name for c in busy], [c.region for c in busy]
-    op = f.emit(Parallel(names, regions, span=statement.span))
-    keys = [key for consumer in busy for key in consumer.writes]
+    for _, region, writes in busy:
+        region.append(EndOfRegion(list(writes.values())))
+    op = f.emit(Parallel([name for name, _, _ in busy], [region for _, region, _ in busy], span=statement.span))
+    keys = [key for _, _, writes in busy for key in writes]
     for key, value in zip(keys, op.results, strict=True):
         value.hint = key.name
         f.given[key] = value
 
 
-def _lower_consumer(f: Builder, instance: resolved.BlockInstance) -> _Consumer:
-    """Lower a consumer into a region; what it writes and does not compute is given at once."""
-    before = f.env
+def _lower_consumer(f: Builder, instance: resolved.BlockInstance) -> tuple[Block, dict[EnvKey, Value]]:
+    """A consumer lowered into a region, and values of that by the variables that hold them.
+
+    What it writes and does not compute is given at once.
+    """
+    before, region, writes = f.env, Block(), dict[EnvKey, Value]()
     f.env = dict(before)
-    consumer = _Consumer(instance.block.name, Block(), {})
     first, *body = instance.block.body
     assert isinstance(first, s.Await)
     end = next((at for at, x in enumerate(body) if isinstance(x, s.Yield)), len(body))
-    with f.nested(consumer.region), f.inside(instance, False):
+    with f.nested(region), f.inside(instance, False):
         lower_body(f, tuple(body[:end]))  # what follows its `yield` never runs
         taken = {variable for name in first.names if (variable := instance.variable(name)) is not None}
         for variable in sorted(taken, key=lambda v: v.name):
             held = f.env.get(variable)
             if held is None or held is before.get(variable):
                 continue
-            if isinstance(held, Value) and held.op in consumer.region.ops:
-                consumer.writes[variable] = held
+            if isinstance(held, Value) and held.op in region.ops:
+                writes[variable] = held
             else:
                 f.given[variable] = held
     f.env = before
-    f.forget_written(consumer.region)
-    return consumer
+    f.forget_written(region)
+    return region, writes
 
 
 def _await(f: Builder, statement: s.Await) -> None:

@@ -30,6 +30,7 @@ MOST_UNROLLED = 64
 
 JoinedAxis = tuple[int, int]  # which of the values that meet, which of its axes
 JoinedSize = tuple[JoinedAxis, Extent]
+Side = tuple[Block, Env]  # the region of one of two ways, and what every variable holds at its end
 LowerTurn = Callable[[], object]  # lowers the body's statements
 Least = dict[tuple[EnvKey, int], int]  # variable, axis -> what the carried size must allow for
 
@@ -263,20 +264,12 @@ def _value(held: Held) -> Value:
 # ---------------------------------------------------------------- where two ways meet
 
 
-@dataclass
-class Side:
-    """One of the two ways: its region, and what every variable holds at its end."""
-
-    region: Block
-    env: Env
-
-
 def join(f: Builder, condition: Value, span: Span | None, before: Env, sides: list[Side]) -> None:
     """Emit the `if` and let every variable hold its result.
 
     before   what variables hold at the branch
     """
-    first, second = (side.env for side in sides)
+    (then, first), (orelse, second) = sides
     f.env = dict(before)
     joined: list[EnvKey] = []
     pairs: list[tuple[Value, Value]] = []
@@ -293,17 +286,17 @@ def join(f: Builder, condition: Value, span: Span | None, before: Env, sides: li
         else:
             f.env[key] = met(f, a, b)
     outs, sizes = joined_types(f, [(a.type, b.type) for a, b in pairs])
-    for way, side in enumerate(sides):
-        with f.nested(side.region):
+    for way, (region, _) in enumerate(sides):
+        with f.nested(region):
             lengths = [f.emit_size(pairs[i][way].shape[axis]) for (i, axis), _ in sizes]
-        side.region.append(Yield([*lengths, *(pair[way] for pair in pairs)]))
+        region.append(Yield([*lengths, *(pair[way] for pair in pairs)]))
     types: list[Type] = [*([INDEX] * len(sizes)), *outs]
-    op = f.emit(If(condition, types, sides[0].region, sides[1].region, span=span))
+    op = f.emit(If(condition, types, then, orelse, span=span))
     bind_sizes(f, zip(op.results, (extent for _, extent in sizes)), span)
     for key, value in zip(joined, op.results[len(sizes) :], strict=True):
         value.hint = key.name
         f.env[key] = value
-    f.forget_written(*(side.region for side in sides))
+    f.forget_written(then, orelse)
 
 
 def met(f: Builder, a: Held, b: Held) -> Held:
