@@ -69,7 +69,6 @@ class Builder(IndexBuilder):
 
     given    what consumers wrote to yielded variables, until the `await`
     returns  the block being lowered may return from inside a loop
-    whole    divisions in declared sizes that are checked to have no remainder
     zeros    variables that start with nothing, and what they hold then: reading it is a warning
     silent   something was left out because of what was refused before
     """
@@ -90,7 +89,6 @@ class Builder(IndexBuilder):
 
     given: Env = field(default_factory=dict)
     returns: bool = False
-    whole: set[dims.Quotient] = field(default_factory=set)
     zeros: set[tuple[EnvKey, Value]] = field(default_factory=set)
     silent: bool = False
 
@@ -117,11 +115,11 @@ class Builder(IndexBuilder):
 
     def mark(self) -> Callable[[], None]:
         """What goes back to where lowering is: it forgets, once, what was lowered into this block since."""
-        kept, diagnostics = (dict(self.env), dict(self.shapes), set(self.whole)), dict(self.diagnostics)
+        kept, diagnostics = (dict(self.env), dict(self.shapes)), dict(self.diagnostics)
         lengths = [(block, len(block.ops)) for block in (self.block, self.prologue)]
 
         def restore() -> None:
-            self.env, self.shapes, self.whole = kept
+            self.env, self.shapes = kept
             for block, length in lengths:
                 block.set_ops(block.ops[:length])
             self.diagnostics.clear()
@@ -184,12 +182,9 @@ class Builder(IndexBuilder):
         """Note the sizes of a variable; divisions in them are checked in a block.  Raises Refused."""
         sizes = self.binding.dims_of(variable.declaration)
         for quotient in dims.quotients(d for d in sizes if d is not None):
-            if block is not self.prologue or quotient not in self.whole:
-                for op in divides(quotient):
-                    op.span = variable.declaration.type_span
-                    block.append(op)
-            if block is self.prologue:
-                self.whole.add(quotient)
+            for op in divides(quotient):
+                op.span = variable.declaration.type_span
+                block.append(op)
         self.shapes[variable] = sizes
 
     def held(self, variable: Variable, span: Span | None) -> Value:
