@@ -45,8 +45,6 @@ class Resolver:
         self._waiting: deque[tuple[BlockInstance, Scope]] = deque()
         self._temporaries: dict[int, Variable] = {}  # by declaration
         self._indices: dict[object, LoopIndex] = {}
-        self._declared: dict[tuple[str, str], Span] = {}  # names of a block's temporaries
-        self._assigns: dict[str, dict[str, s.Declaration]] = {}  # of every block, where names go wrong
         self._left = resolved.MOST_STATEMENTS
 
     def run(self) -> Resolved:
@@ -168,11 +166,10 @@ class Resolver:
         """A temporary: its name is no variable's or block's, and unique in its block."""
         found = Variable.of(made)
         check_declaration(found, self.symbols, self.report)
-        key = (self.instance.block.name, made.name)
         variable, block = self.symbols.variables.get(made.name), self.symbols.blocks.get(made.name)
         taken = variable.declaration if variable is not None else block
-        first = self._declared.setdefault(key, taken.name_span if taken else made.name_span)
-        self.report.each_once([(made.name, first), (made.name, made.name_span)])
+        first = taken or self.symbols.assigned[self.instance.block.name][made.name]
+        self.report.each_once([(made.name, first.name_span), (made.name, made.name_span)])
         return found
 
     def _loop(self, loop: s.Loop, scope: Scope) -> None:
@@ -370,7 +367,7 @@ class Resolver:
         if isinstance(index, LoopIndex):
             message, hint = f"'{name}' is a loop index, not a variable", None
             notes = [Note(index.loop.index.span, "the loop index")]
-        elif (elsewhere := self._assigned(name)) is not None:
+        elif (elsewhere := self.symbols.assigned[self.instance.block.name].get(name)) is not None:
             message = f"temporary '{name}' is not visible here"
             notes, hint = [Note(elsewhere.head_span, "assigned here")], None
         elif self.symbols.is_size(name):
@@ -390,14 +387,6 @@ class Resolver:
         if self.instance.caller is None or name not in self.symbols.passed:
             return [], None
         return [Note(self.instance.caller, "not visible at this branch")], _PASSED
-
-    def _assigned(self, name: str) -> s.Declaration | None:
-        """The temporary of this name that the block assigns somewhere."""
-        block = self.instance.block.name
-        if block not in self._assigns:
-            made = (x.declaration for x in self.symbols.bodies[block] if isinstance(x, s.Assign))
-            self._assigns[block] = {d.name: d for d in reversed(list(made))}
-        return self._assigns[block].get(name)
 
     def _unknown_name(self, name: s.Name, scope: Scope, also: Collection[str]) -> None:
         symbols = self.symbols

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
+from itertools import chain
 from typing import Any, Self, TypeVar
 
 from oic import dtypes
@@ -198,6 +199,7 @@ class SymbolTable:
     """What the sections and blocks of a graph declare; of doubles, the first.
 
     bodies   of every block its statements, those inside loops included
+    assigned of every block its temporaries
     extents  where `@max` introduces each, with its maximum
     known    sizes that have a value from elsewhere: `--set`, the model
     axes     names that some dimension is made of: sizes, whether or not they have a value
@@ -207,6 +209,7 @@ class SymbolTable:
     variables: dict[str, Variable]
     blocks: Mapping[str, s.Block]
     bodies: Mapping[str, list[s.SourceStatement]]
+    assigned: Mapping[str, Mapping[str, s.Declaration]]
     sizes: Mapping[str, s.SizeDef]
     extents: Mapping[str, s.Argument]
     axes: frozenset[str]
@@ -222,13 +225,14 @@ def symbols_of(graph: s.Graph, known: Collection[str] = ()) -> SymbolTable:
     """The name spaces of a graph; its blocks are walked once."""
     blocks = first_of((b.name, b) for b in graph.blocks)
     bodies = {name: list(s.walk(block.body)) for name, block in blocks.items()}
-    statements = [x for body in bodies.values() for x in body]
-    made = [x.declaration for x in statements if isinstance(x, s.Assign)]
-    passed = {d.name for d in made} | {x.index.name for x in statements if isinstance(x, s.Loop)}
-    axes = {name.name for d in (*graph.declarations, *made) for name in s.names_in(d.dims)}
+    made = {name: [x.declaration for x in body if isinstance(x, s.Assign)] for name, body in bodies.items()}
+    assigned = {name: first_of((d.name, d) for d in found) for name, found in made.items()}
+    loops = (x for body in bodies.values() for x in body if isinstance(x, s.Loop))
+    passed = {x.index.name for x in loops}.union(*assigned.values())
+    axes = {name.name for d in (*graph.declarations, *chain(*made.values())) for name in s.names_in(d.dims)}
     return SymbolTable(
         variables=first_of((d.name, Variable.of(d)) for d in graph.declarations),
-        blocks=blocks, bodies=bodies,
+        blocks=blocks, bodies=bodies, assigned=assigned,
         sizes=first_of((d.name, d) for d in graph.sizes),
         extents=first_of(declared_extents(graph)),
         axes=frozenset(axes), passed=frozenset(passed), known=frozenset(known),
