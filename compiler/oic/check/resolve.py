@@ -18,7 +18,7 @@ from oic.check.flow import Flow, check_branch, check_dead, is_entry
 from oic.check.operator_names import unknown_operator
 from oic.check.report import DiagnosticCollector
 from oic.check.resolved import BlockInstance, Resolved, Uses
-from oic.check.symbols import CacheAccess, Count, LoopIndex, Size, SymbolTable, Variable, in_order
+from oic.check.symbols import Count, LoopIndex, Size, SymbolTable, Variable, in_order
 from oic.diagnostics import MOST_RENDERED, Note, Span, did_you_mean
 from oic.operators import catalog
 from oic.operators.base import from_source
@@ -282,7 +282,7 @@ class Resolver:
         if found is None or not kinds.check_cache(word, access, found, self.report):
             return
         if word != "cache.reset" and not self.instance.lenient:
-            found.accesses.append(CacheAccess(access, word != "cache.read", self.instance.meanings))
+            found.accesses.append((access, word != "cache.read", self.instance.meanings))
 
     # ------------------------------------------------------------ expressions
 

@@ -37,7 +37,8 @@ class Variable:
     scalar    config value that backs it
     members   of a family with a pattern: model tensor by index tuple
     counts    of a family that the model backs: how far each index reaches
-    accesses  of a persistent variable: where `cache.` statements that may run read and write it
+    accesses  of a persistent variable by `cache.` statements that may run: where, whether it is written, and what the
+              names there mean
     """
 
     declaration: s.Declaration
@@ -49,7 +50,7 @@ class Variable:
     scalar: Any = None
     members: dict[tuple[int, ...], str] = field(default_factory=dict)
     counts: tuple[int, ...] = ()
-    accesses: "list[CacheAccess]" = field(default_factory=list, repr=False)
+    accesses: "list[tuple[s.Access, bool, Meanings]]" = field(default_factory=list, repr=False)
 
     @classmethod
     def of(cls, declaration: s.Declaration) -> Self:
@@ -183,15 +184,6 @@ class Count:
 
 Meaning = Variable | LoopIndex | Size | Count | type[Operator]
 Meanings = dict[int, Meaning]  # by the identity of the node that uses a name
-
-
-@dataclass(frozen=True)
-class CacheAccess:
-    """Where a persistent variable is read or written, and what the names in its brackets mean."""
-
-    access: s.Access
-    writes: bool
-    meanings: Meanings
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,9 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from oic.check.binding import RESERVE, Binding, check_bytes
 from oic.check.model_data import data_of
-from oic.check.sizes import HIGH, LOW
 from oic.check.symbols import LoopIndex, Meanings, Size, Variable
 from oic.ir import dims, intervals
 from oic.ir.intervals import Range
@@ -61,11 +59,11 @@ def _static_reach(binding: Binding, variable: Variable, index: str) -> int | Non
     """The most that scalar indices and static slice ends reach, or None if one is not static."""
     position, auto, first = variable.indices.index(index), index in variable.grows, len(variable.table)
     reach = 1
-    for found in variable.accesses:
-        given = found.access.indices or ()
+    for access, writes, meanings in variable.accesses:
+        given = access.indices or ()
         if position >= len(given) or (auto and any(isinstance(i, s.Slice) for i in given[first:])):
             continue  # a slice reads a part of the matrix as it is
-        most = _reach(given[position], found.writes, _Static(binding, found.meanings))
+        most = _reach(binding, meanings, given[position], writes)
         if most is None:
             return None
         # A count goes up to its capacity, an index stays below.
@@ -73,54 +71,39 @@ def _static_reach(binding: Binding, variable: Variable, index: str) -> int | Non
     return reach
 
 
-def _reach(index: s.Index, writes: bool, static: "_Static") -> int | None:
+def _reach(binding: Binding, meanings: Meanings, index: s.Index, writes: bool) -> int | None:
     """The count that one position raises to, or None.  A read's slice raises nothing."""
     if isinstance(index, s.Slice):
-        end = static.range(index.end) if index.end is not None else (0, 0)
+        end = _range(binding, meanings, index.end) if index.end is not None else (0, 0)
         return end[1] if end else (None if writes else 0)
-    found = static.range(index)
+    found = _range(binding, meanings, index)
     return found[1] + 1 if found else None
 
 
-@dataclass(frozen=True)
-class _Static:
-    """The values that expressions over sizes, constants and loop indices can take, as far as build can tell."""
+def _range(binding: Binding, meanings: Meanings, expr: s.Expr) -> Range | None:
+    """The values that an expression over sizes, constants and loop indices can take, all within 64 bits.
 
-    binding: Binding
-    meanings: Meanings
-
-    def range(self, expr: s.Expr) -> Range | None:
-        """All values within 64 bits, or None."""
-        found = self._values(expr)
-        return found if found and found[0] >= LOW and found[1] <= HIGH else None
-
-    def _values(self, expr: s.Expr) -> Range | None:
-        match expr:
-            case s.Int(value):
-                return value, value
-            case s.Name():
-                return self._named(expr)
-            case s.Unary(operand):
-                inner = self.range(operand)
-                return (-inner[1], -inner[0]) if inner else None
-            case s.Binary(op, left, right):
-                a, b = self.range(left), self.range(right)
-                if not a or not b or (op in "/%" and b[0] < 1):
-                    return None
-                return intervals.ARITHMETIC[op](a, b)  # where a division has to be exact, lowering refuses a remainder
-
-    def _named(self, name: s.Name) -> Range | None:
-        value = None
-        match self.meanings.get(id(name)):
-            case LoopIndex(loop, meanings):
-                bounds = _Static(self.binding, meanings)
-                low, high = bounds.range(loop.start), bounds.range(loop.end)
-                return (low[0], max(low[0], high[1] - 1)) if low and high else None
-            case Variable() as variable:
-                value = constant_integer(self.binding, variable)
-            case Size(size):
-                value = self.binding.sizes.get(size)
-        return None if value is None else (value, value)
+    None where build cannot tell.
+    """
+    found: Range | None = None
+    match expr, meanings.get(id(expr)):
+        case s.Int(value), _:
+            found = value, value
+        case s.Name(), LoopIndex(loop, outer):
+            low, high = _range(binding, outer, loop.start), _range(binding, outer, loop.end)
+            found = (low[0], max(low[0], high[1] - 1)) if low and high else None
+        case s.Name(), Variable() as variable if (known := constant_integer(binding, variable)) is not None:
+            found = known, known
+        case s.Name(), Size(size) if size in binding.sizes:
+            found = binding.sizes[size], binding.sizes[size]
+        case s.Unary(operand), _:
+            inner = _range(binding, meanings, operand)
+            found = intervals.minus((0, 0), inner) if inner else None
+        case s.Binary(op, left, right), _:
+            a, b = _range(binding, meanings, left), _range(binding, meanings, right)
+            if a and b and (op not in "/%" or b[0] > 0):
+                found = intervals.ARITHMETIC[op](a, b)  # where a division has to be exact, lowering refuses a remainder
+    return found if found and intervals.within(found, intervals.WIDE) else None
 
 
 def constant_integer(binding: Binding, variable: Variable) -> int | None:
