@@ -29,22 +29,16 @@ def _check_names(instance: BlockInstance, given: list[s.HandOver], report: Diagn
     """Yielded and awaited names are declared variables that are not persistent, each once."""
     refused: set[str] = set()
     for statement in given:
-        seen: set[str] = set()
         for name in statement.names:
             found = instance.variable(name)
-            if name.name in refused:
-                continue
-            if found is None or found.kind == "persistent":
+            if name.name not in refused and (found is None or found.kind == "persistent"):
                 refused.add(name.name)
-            if found is None:
                 what = f"'{statement.word}' needs a declared variable, and '{name.name}' is none"
-                report.error("yield-kind", what, name.span)
-            elif found.kind == "persistent":
-                what = f"persistent variable '{name.name}' cannot be given away"
+                if found is not None:
+                    what = f"persistent variable '{name.name}' cannot be given away"
                 report.error("yield-kind", what, name.span, about=found)
-            elif name.name in seen:
-                report.error("yield-twice", f"'{name.name}' is named twice", name.span)
-            seen.add(name.name)
+        named = ((name.name, name.span) for name in statement.names if name.name not in refused)
+        report.each_once(named, "yield-twice", "'{}' is named twice", "the first time")
 
 
 def _check_entry(instance: BlockInstance, body: tuple[s.SourceStatement, ...], report: DiagnosticCollector) -> None:

@@ -32,24 +32,20 @@ def check_block_attributes(block: s.Block, symbols: SymbolTable, report: Diagnos
 
 def _placed(attributes: tuple[s.Attribute, ...], kind: str, report: DiagnosticCollector) -> dict[str, s.Attribute]:
     """The attributes that are known, allowed in this section and given for the first time."""
-    first: dict[str, s.Attribute] = {}
+    named = ((a.name, a.span) for a in attributes if a.name in ATTRIBUTES)
+    report.each_once(named, "duplicate-attribute", "attribute '@{}' is given twice", "first given here")
     right: dict[str, s.Attribute] = {}
     for found in attributes:
         known = ATTRIBUTES.get(found.name)
         if known is None:
             hint = did_you_mean(f"@{found.name}", [f"@{name}" for name in ATTRIBUTES])
             report.error("unknown-attribute", f"unknown attribute '@{found.name}'", found.name_span, hint=hint)
-        elif found.name in first:
-            notes = [Note(first[found.name].span, "first given here")]
-            what = f"attribute '@{found.name}' is given twice"
-            report.error("duplicate-attribute", what, found.span, notes=notes)
         elif kind not in known.places:
             on = {"block": "a block", "temporary": "a temporary"}.get(kind, f"{kind} memory")
             label = f"for {listed(known.places, 'and')}{'' if known.places == ('block',) else ' memory'} only"
             report.error("attribute-place", f"'@{found.name}' is not allowed on {on}", found.span, label)
         else:
-            right[found.name] = found
-        first.setdefault(found.name, found)
+            right.setdefault(found.name, found)
     return right
 
 
@@ -231,12 +227,12 @@ def _check_ring(v: Variable, found: s.Attribute, report: DiagnosticCollector) ->
 def _known_indices(v: Variable, found: s.Attribute, report: DiagnosticCollector) -> bool:
     """The names or keys given are indices of the variable, each once; an error for each other."""
     names = [arg.key or (arg.value.name if isinstance(arg.value, s.Name) else "") for arg in found.args]
-    for at, (name, arg) in enumerate(zip(names, found.args, strict=True)):
+    for name, arg in zip(names, found.args, strict=True):
         if name not in v.indices:
             what, hint = f"'{name}' is no index of '{v.name}'", did_you_mean(name, v.indices)
             report.error("unknown-index", what, arg.span, about=v, hint=hint)
-        elif name in names[:at]:
-            report.error("duplicate-index", f"index '{name}' is given twice", arg.span)
+    given = ((name, arg.span) for name, arg in zip(names, found.args, strict=True) if name in v.indices)
+    report.each_once(given, "duplicate-index", "index '{}' is given twice", "first given here")
     return set(names) <= set(v.indices) and len(set(names)) == len(names)
 
 
@@ -258,14 +254,13 @@ def _check_max(v: Variable, found: s.Attribute, report: DiagnosticCollector) -> 
 
 
 def _check_entry(symbols: SymbolTable, found: s.Attribute, report: DiagnosticCollector) -> None:
-    keys = [arg.key for arg in found.args]
-    for at, arg in enumerate(found.args):
+    keys = ((arg.key or "", arg.span) for arg in found.args if arg.key in symbols.extents)
+    report.each_once(keys, "attribute-arguments", "'{}' is given twice", "first given here")
+    for arg in found.args:
         assert arg.key is not None
         if arg.key not in symbols.extents:
             what, hint = f"'{arg.key}' is no extent", did_you_mean(arg.key, symbols.extents)
             report.error("unknown-extent", what, arg.span, "no '@max' introduces it", hint=hint)
-        elif arg.key in keys[:at]:
-            report.error("attribute-arguments", f"'{arg.key}' is given twice", arg.span)
 
 
 class AttributeRule(NamedTuple):
