@@ -12,7 +12,7 @@ it writes.  So an op that writes beside what it owns is named, and no packing ha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -38,11 +38,9 @@ class WatchedMachine(Machine):
         super().__init__(module, compiled)
         self.watch = _Watch(self)
 
-    def step(
-        self, symbol: str, inputs: Mapping[str, Array], fetch: Iterable[str] | None = None
-    ) -> dict[str, Array]:
+    def step(self, symbol: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
         with self.watch.during(symbol):
-            return super().step(symbol, inputs, fetch)
+            return super().step(symbol, inputs)
 
 
 class _Watch:

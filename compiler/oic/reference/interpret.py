@@ -67,8 +67,8 @@ class Machine:
 
     # -- what a session does
 
-    def step(self, symbol: str, inputs: Mapping[str, Array], fetch: Iterable[str] | None = None) -> dict[str, Array]:
-        """Run one function; its outputs by name, narrowed to `fetch` if given.
+    def step(self, symbol: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Run one function; its outputs by name.
 
         Raises StepError.  Where a refusal comes after an effect, further steps are OIC_ERR_STATE until
         `reset` or `load`; in GRAPH a refused step has changed nothing, but as `compiled` says.
@@ -78,7 +78,7 @@ class Machine:
         self.effects, self.refused_by = False, None
         try:
             with np.errstate(all="ignore"):
-                return self._call(function, inputs, fetch)
+                return self._call(function, inputs)
         except BaseException as error:
             self.broken = self.effects or self._is_late()
             if not self.broken:
@@ -177,7 +177,7 @@ class Machine:
 
     # -- functions and blocks
 
-    def _call(self, function: Any, inputs: Mapping[str, Array], fetch: Iterable[str] | None) -> dict[str, Array]:
+    def _call(self, function: Any, inputs: Mapping[str, Array]) -> dict[str, Array]:
         self.values, self.sizes = {}, {}
         args = dict(zip(function.inputs, function.body.args, strict=True))
         given = {name: store(inputs[name], arg.dtype) for name, arg in args.items()}  # a zero of t1 is -1
@@ -193,16 +193,15 @@ class Machine:
         else:
             self.values = self.constants | {arg: given[name] for name, arg in args.items()}
         self.run(function.body)
-        wanted = set(function.outputs if fetch is None else fetch)
         pairs = zip(function.outputs, function.returned, strict=True)
-        return {name: np.array(self.read(value)) for name, value in pairs if name in wanted}
+        return {name: np.array(self.read(value)) for name, value in pairs}
 
     def _leave_changed(self, symbol: str, inputs: Mapping[str, Array]) -> None:
         """Have again the effects of a refused step, which were undone."""
         self.broken = True
         observer, self.observer = self.observer, None
         with suppress(StepError), np.errstate(all="ignore"):
-            self._call(self.module.function(symbol), inputs, None)
+            self._call(self.module.function(symbol), inputs)
         self.observer = observer
 
     def run(self, block: Block) -> None:
