@@ -60,7 +60,7 @@ def _begin(binding: Binding, variable: Variable) -> None:
 
 def _resolve_sizes(binding: Binding, overrides: Mapping[str, int]) -> None:
     """The value of every size that has one; two sources that disagree are an error."""
-    graph, model = binding.graph, binding.model
+    graph, model = binding.resolved.graph, binding.model
     given = dict(model.sizevars) if model else {}
     binding.sizes, _ = size_values(graph, overrides, given)
     binding.sizes, errors = size_values(graph, overrides, given | _inferred(binding))
@@ -79,7 +79,7 @@ def _resolve_sizes(binding: Binding, overrides: Mapping[str, int]) -> None:
 
 def _broken(binding: Binding, wrong: bool) -> set[str]:
     """Sizes of the section without a value for a reason that was reported; all, if `wrong`: some are illegal."""
-    left = [size for size in binding.graph.sizes if size.name not in binding.sizes]
+    left = [size for size in binding.resolved.graph.sizes if size.name not in binding.sizes]
     if wrong:
         return {size.name for size in left}
     extents = binding.resolved.symbols.extents.keys()  # refused in a size
@@ -90,7 +90,7 @@ def _broken(binding: Binding, wrong: bool) -> set[str]:
 
 def _inferred(binding: Binding) -> dict[str, int]:
     """Sizes without a value otherwise: that of a model tensor's axis declared as just them."""
-    own = {size.name for size in binding.graph.sizes}
+    own = {size.name for size in binding.resolved.graph.sizes}
     found: dict[str, tuple[int, str]] = {}
     for variable, tensor in ((v, tensor) for v in binding.variables for tensor in tensors_of(v)):
         for dim, size in axes(binding, variable, tensor):
@@ -105,7 +105,7 @@ def _inferred(binding: Binding) -> dict[str, int]:
 
 def _find_extents(binding: Binding) -> None:
     first: dict[str, Span] = {}
-    for name, given in declared_extents(binding.graph):
+    for name, given in declared_extents(binding.resolved.graph):
         maximum = None
         if isinstance(given.value, s.Expr) and not binding.is_refused(given.span):
             maximum = binding.bound(given.value, f"the maximum of '{name}'")

@@ -56,10 +56,6 @@ class Binding:
     zeros: list[Variable] = field(default_factory=list)
 
     @property
-    def graph(self) -> s.Graph:
-        return self.resolved.graph
-
-    @property
     def variables(self) -> Iterator[Variable]:
         """The variables of the sections that can be used, in source order."""
         return (v for v in self.resolved.symbols.variables.values() if not v.refused)
@@ -118,7 +114,7 @@ class Binding:
         if near is not None:
             return near
         hint = f"give it with --set {size}=…, in 'sizes', or in the model"
-        for d in self.graph.declarations:
+        for d in self.resolved.graph.declarations:
             if d.kind == "dynamic" and any(isinstance(n, s.Name) and n.name == size for n in d.dims):
                 return f"{hint}; if it varies: '{d.name}: {d.type_span.text} @max({size}=…);'"
         return hint

@@ -66,7 +66,7 @@ def _count(f: Builder, statement: s.SourceStatement) -> None:
     """A block is lowered at each branch to it: small sources make programs without end, or depth."""
     f.counter["statements"] = f.counter.get("statements", 0) + 1
     if f.counter["statements"] > resolved.MOST_STATEMENTS:
-        raise Refused(resolved.program_size(f.binding.graph))
+        raise Refused(resolved.program_size(f.binding.resolved.graph))
     if f.depth + len(f.calls) > resolved.DEEPEST_RUN:
         message = f"this runs inside more than {resolved.DEEPEST_RUN} loops, branches and blocks"
         f.refuse(Diagnostic("nesting-depth", message, statement.shown), "the first place")

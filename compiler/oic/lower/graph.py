@@ -35,7 +35,7 @@ def lower_graph(
     fetch      outputs wanted, by name; None: all
     hosted     the target can reserve address space
     """
-    graph = binding.graph
+    graph = binding.resolved.graph
     module = Module(graph.name, source=graph.source)
     _check_capacity(binding, capacity)
     states = {}
