@@ -52,16 +52,9 @@ class Carried:
     sizes: list[tuple[int, Extent, Value]] = field(default_factory=list)
 
 
-@dataclass
-class Attempt:
-    """A loop as far as its body; `carried` is what goes around.
-
-    mixed   what variables hold at the end of an iteration that hold nothing definite before the loop
-    """
-
-    body: Block
-    carried: list[Carried]
-    mixed: Env
+Attempt = tuple[Block, list[Carried], Env]
+"""A loop as far as its body: that, what goes around, and what variables hold at the end of an iteration that hold
+nothing definite before the loop."""
 
 
 def lower_loop(f: Builder, loop: s.Loop, iteration: LowerTurn) -> None:
@@ -77,12 +70,12 @@ def lower_loop(f: Builder, loop: s.Loop, iteration: LowerTurn) -> None:
     least: Least = {}
     for _ in range(ATTEMPTS):
         before, restore = dict(f.env), f.mark()
-        made = _lower_body(f, loop, (start, end), least, iteration)
-        more = _grown(made.carried, least)
+        body, carried, mixed = _lower_body(f, loop, (start, end), least, iteration)
+        more = _grown(carried, least)
         if more is None:
-            _finish(f, loop, (low, high), made, before, runs=known is not None)
+            _finish(f, loop, (low, high), (body, carried, mixed), before, runs=known is not None)
             return
-        made.body.set_ops([])  # so that its ops count no more as users
+        body.set_ops([])  # so that its ops count no more as users
         restore()
         least = more
     if known is not None and known.stop - known.start <= MOST_UNROLLED:
@@ -122,8 +115,7 @@ def _lower_body(f: Builder, loop: s.Loop, ends: tuple[Dim, Dim], least: Least, i
     body = Block()
     index = body.argument(INDEX, loop.index.name)
     carried = _carried(f, loop, body, least)
-    mixed = {k: f.env[k] for k in _candidates(f, loop) if isinstance(f.env.get(k), Mixed)}
-    made = Attempt(body, carried, mixed)
+    mixed = [k for k in _candidates(f, loop) if isinstance(f.env.get(k), Mixed)]
     with f.nested(body):
         for c in carried:
             bind_sizes(f, ((value, extent) for _, extent, value in c.sizes), loop.head_span)
@@ -140,8 +132,7 @@ def _lower_body(f: Builder, loop: s.Loop, ends: tuple[Dim, Dim], least: Least, i
         lower_iteration(f, loop, position, iteration)
         for c in carried:
             c.end = f.env.get(c.key, POISON)
-        made.mixed = {key: f.env[key] for key in mixed}
-    return made
+        return body, carried, {key: f.env[key] for key in mixed}
 
 
 def _carried(f: Builder, loop: s.Loop, body: Block, least: Least) -> list[Carried]:
@@ -193,15 +184,15 @@ def _grown(carried: list[Carried], least: Least) -> Least | None:
 
 def _finish(f: Builder, loop: s.Loop, bounds: tuple[Value, Value], made: Attempt, before: Env, *, runs: bool) -> None:
     """Emit the loop, which `runs` an iteration at least, and let the variables hold its results."""
-    bad = _settle(f, loop, made, runs=runs)
-    carried = [c for c in made.carried if c.key not in bad]
+    body, *_ = made
+    bad, carried = _settle(f, loop, made, runs=runs)
     own = [(c, size) for c in carried for size in c.sizes]
-    with f.nested(made.body):
+    with f.nested(body):
         lengths = [f.emit_size(_value(c.end).shape[axis]) for c, (axis, _, _) in own]
-    made.body.append(Yield([*lengths, *(_value(c.end) for c in carried)]))
-    made.body.args = [made.body.args[0], *(v for _, (_, _, v) in own), *(c.arg for c in carried)]
+    body.append(Yield([*lengths, *(_value(c.end) for c in carried)]))
+    body.args = [body.args[0], *(v for _, (_, _, v) in own), *(c.arg for c in carried)]
     firsts = [f.emit_size(c.init.shape[axis]) for c, (axis, _, _) in own]
-    op = For(*bounds, [*firsts, *(c.init for c in carried)], loop.tag, made.body, span=loop.head_span)
+    op = For(*bounds, [*firsts, *(c.init for c in carried)], loop.tag, body, span=loop.head_span)
     f.emit(op)
     f.env = before
     _rename_sizes(f, op, [extent for _, (_, extent, _) in own])
@@ -209,29 +200,28 @@ def _finish(f: Builder, loop: s.Loop, bounds: tuple[Value, Value], made: Attempt
         value.hint = c.key.name
         f.env[c.key] = value
     f.env.update(bad)
-    f.forget_written(made.body)
+    f.forget_written(body)
 
 
-def _settle(f: Builder, loop: s.Loop, made: Attempt, *, runs: bool) -> Env:
-    """The variables that cannot be carried, with what they hold after the loop."""
-    bad: Env = {}
-    used = {v for op in made.body.all_ops() for v in op.operands}
-    for i, c in enumerate(made.carried):
+def _settle(f: Builder, loop: s.Loop, made: Attempt, *, runs: bool) -> tuple[Env, list[Carried]]:
+    """The variables that cannot be carried, with what they hold after the loop, and those that are."""
+    body, carried, mixed = made
+    bad, kept = Env(), list[Carried]()
+    used = {v for op in body.all_ops() for v in op.operands}
+    for c in carried:
         if isinstance(c.end, Value) and same_rank(c.arg.type, c.end.type):
-            continue
-        if isinstance(c.end, Value) and runs and c.arg not in used:
-            made.carried[i] = _restarted(f, made.body, c.key, c.end)
-            continue
-        bad[c.key] = met(f, c.init, c.end)
-        if c.arg in used and not isinstance(bad[c.key], Poison):
-            now, then = shown(f, c.init), shown(f, c.end)
-            what = f"'{c.key.name}' is {now} in the first iteration, and may be {then} in the next"
-            f.refuse(Diagnostic("shape-varies", what, loop.head_span))
-            bad[c.key] = POISON
-    for key, end in made.mixed.items():
-        if runs and isinstance(end, Value):
-            made.carried.append(_restarted(f, made.body, key, end))
-    return bad
+            kept.append(c)
+        elif isinstance(c.end, Value) and runs and c.arg not in used:
+            kept.append(_restarted(f, body, c.key, c.end))
+        else:
+            bad[c.key] = met(f, c.init, c.end)
+            if c.arg in used and not isinstance(bad[c.key], Poison):
+                now, then = shown(f, c.init), shown(f, c.end)
+                what = f"'{c.key.name}' is {now} in the first iteration, and may be {then} in the next"
+                f.refuse(Diagnostic("shape-varies", what, loop.head_span))
+                bad[c.key] = POISON
+    kept += [_restarted(f, body, key, end) for key, end in mixed.items() if runs and isinstance(end, Value)]
+    return bad, kept
 
 
 def _restarted(f: Builder, body: Block, key: EnvKey, end: Value) -> Carried:
