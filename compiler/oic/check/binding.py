@@ -41,7 +41,6 @@ class Binding:
     broken     sizes and extents without a value for a reason that was reported
     pinned     extents that `@entry(N=1)` fixes, while that entry is lowered
     unbound    extents that no input of the entry being lowered gives a value
-    zeros      constants that neither a model nor `@init` gives a value
     """
 
     resolved: Resolved
@@ -53,7 +52,6 @@ class Binding:
     broken: set[str] = field(default_factory=set)
     pinned: Mapping[str, int] = field(default_factory=dict)
     unbound: frozenset[str] = frozenset()
-    zeros: list[Variable] = field(default_factory=list)
 
     @property
     def variables(self) -> Iterator[Variable]:

@@ -39,18 +39,15 @@ def find_data(binding: Binding, variable: Variable) -> None:
         tried = [(a.value.value, a.span) for a in explicit.args if isinstance(a.value, s.Str)]
     if model is not None and any(_find(model, variable, name) for name, _ in tried):
         return
-    absent = variable.init is None and variable.kind == "constant"
-    if variable.init is None and (explicit is not None or (absent and model is not None)):
+    if variable.init is None and (explicit is not None or (variable.absent and model is not None)):
         _refuse_missing(binding, variable, tried)
-    elif absent:
-        binding.zeros.append(variable)
 
 
 def warn_of_zeros(binding: Binding) -> None:
     """Without a model, constants that nothing gives a value are zeros: said once, of all of them."""
-    if not binding.zeros:
+    if not (absent := [variable for variable in binding.variables if variable.absent]):
         return
-    first, *more = binding.zeros
+    first, *more = absent
     what, whose = f"constant '{first.name}' has no @init: it is zero", "its value"
     if more:
         others = f"'{more[0].name}'" if len(more) == 1 else f"{len(more)} more"
