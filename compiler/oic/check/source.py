@@ -2,7 +2,6 @@
 
 import os
 import re
-import stat
 from pathlib import Path
 
 from oic import arguments
@@ -63,12 +62,9 @@ def _require_graph(name: str) -> None:
 
 def _read_file(path: str | Path) -> bytes:
     """The bytes of a regular file, one more than `MOST_BYTES` at most; ValueError for another."""
-    # Opening a pipe would wait for a writer.
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with open(handle, "rb") as file:
-        mode = os.fstat(handle).st_mode
-        if not stat.S_ISREG(mode):
-            raise ValueError("Is a directory" if stat.S_ISDIR(mode) else "it is not a file")
+    if os.path.exists(path) and not os.path.isfile(path):  # opening a pipe would wait for a writer
+        raise ValueError("Is a directory" if os.path.isdir(path) else "it is not a file")
+    with open(path, "rb") as file:
         return file.read(MOST_BYTES + 1)
 
 
