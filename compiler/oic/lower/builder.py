@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
+from oic.check.binding import check_bytes
 from oic.check.literals import number
 from oic.check.model_data import data_of, elements_of
 from oic.check.report import Refused, refused
@@ -180,10 +181,11 @@ class Builder(IndexBuilder):
 
     def declare(self, variable: Variable, block: Block) -> None:
         """Note the sizes of a variable; divisions in them are checked in a block.  Raises Refused."""
-        sizes = self.binding.dims_of(variable.declaration)
+        sizes, span = self.binding.dims_of(variable.declaration), variable.declaration.type_span
+        check_bytes(variable.name, variable.dtype, sizes, span)
         for quotient in dims.quotients(d for d in sizes if d is not None):
             for op in divides(quotient):
-                op.span = variable.declaration.type_span
+                op.span = span
                 block.append(op)
         self.shapes[variable] = sizes
 

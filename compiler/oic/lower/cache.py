@@ -150,8 +150,7 @@ class AccessPositions:
             return
         start, end = slice_ends(f, index, self.variable, lambda: self._count(axis), f.integer)
         length = end - start
-        if spec.fixed and f.reached(end)[1] > spec.capacity:
-            self._refuse_outside(end, spec.capacity + 1, index, f"the end of slice {spec.name}")
+        self._refuse_outside(end, spec.capacity + 1 if spec.fixed else None, index, f"the end of slice {spec.name}")
         if spec.fixed and isinstance(length, int) and length > spec.capacity:
             what = f"this slice is {length} long, and @fixed allows {spec.capacity}"
             raise refused("index-bound", what, index.span, self.variable)

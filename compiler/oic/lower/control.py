@@ -13,7 +13,6 @@ from typing import Any
 
 from oic import dtypes
 from oic.check import resolved
-from oic.check.binding import check_bytes
 from oic.check.report import Refused, refused
 from oic.diagnostics import Diagnostic, Span
 from oic.ir.control import Barrier, Cond, Parallel
@@ -73,11 +72,6 @@ def _assign(f: Builder, statement: s.Assign) -> None:
     variable = f.variable(statement.declaration)
     f.env.pop(variable, None)
     f.declare(variable, f.block)
-    try:
-        check_bytes(variable.name, variable.dtype, f.shapes[variable], variable.declaration.type_span)
-    except Refused:
-        del f.shapes[variable]
-        raise
 
 
 def lower_block(f: Builder, instance: resolved.BlockInstance | None) -> None:

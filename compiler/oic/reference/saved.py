@@ -74,10 +74,8 @@ def _runs(found: list[Entries], part: Part, counts: dict[str, int]) -> list[byte
     bounds = [0, *ends.tolist(), len(numbers)]
     for a, b in pairwise(bounds):
         first, count = int(numbers[a]), int(numbers[b - 1] - numbers[a]) + 1
-        run = rows[a:b]
-        if count > b - a:  # with what lies between them
-            run = np.tile(start, (count, 1))
-            run[numbers[a:b] - first] = rows[a:b]
+        run = np.tile(start, (count, 1))  # with what lies between them
+        run[numbers[a:b] - first] = rows[a:b]
         pieces += [PAIR.pack(first, count), run.tobytes()]
     return [struct.pack("<q", len(bounds) - 1), *pieces]
 
