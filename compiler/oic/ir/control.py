@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from itertools import islice
+from dataclasses import dataclass
+from itertools import chain, islice
 
 from oic.dtypes import bool_
 from oic.ir import dims
@@ -163,6 +164,36 @@ class Cond(Op, name="index.test", immediate=True):
     def infer(self) -> list[Type]:
         ensure(is_index(self.left) and is_index(self.right), "index.test compares index integers")
         return [TensorType(bool_)]
+
+
+@dataclass(frozen=True)
+class Given:
+    """A value that an op hands on, at a position of one of its fields."""
+
+    op: Op
+    key: str
+    position: int
+
+    @property
+    def value(self) -> Value:
+        found: list[Value] = getattr(self.op, self.key)
+        return found[self.position]
+
+
+def merges(op: Op) -> list[tuple[list[Value], list[Given]]]:
+    """What becomes one where a loop, a branch or consumers end: for every result the values there, and those given.
+
+    The values are the result and, of a loop, the argument of its body; given are the last iteration's value and the
+    start, or a value of each branch, or that of the consumer.  Of other ops none.
+    """
+    if not isinstance(op, (For, If, Parallel)):
+        return []
+    ends = [[Given(r.terminator, "values", i) for i in range(len(r.terminator.operands))] for r in op.regions]
+    if isinstance(op, For):
+        carried = zip(op.results, op.body.args[1:], *ends, strict=True)
+        return [([result, arg], [end, Given(op, "init", i)]) for i, (result, arg, end) in enumerate(carried)]
+    given = [[end] for end in chain(*ends)] if isinstance(op, Parallel) else [list(both) for both in zip(*ends)]
+    return [([result], values) for result, values in zip(op.results, given, strict=True)]
 
 
 def yielded(region: Block, results: list[Value]) -> list[Value]:

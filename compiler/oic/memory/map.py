@@ -7,7 +7,7 @@ here: kinds follow from the ops and from places that are equal.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from oic.ir.control import For, Func, If, Parallel, Yield
+from oic.ir.control import For, Func, If, Parallel, Yield, merges
 from oic.ir.core import Block, Op, Value
 from oic.ir.grouping import by_key
 from oic.ir.liveness import Liveness, tensors
@@ -235,21 +235,13 @@ def _taken_over(value: Value) -> Value | None:
 
 def _handed_to(value: Value, live: Liveness) -> Value | None:
     """The loop argument, or the result of a branch, that a value is computed in the memory of."""
-    uses = ((user, seen) for seen in live.views(value) for user in live.users(seen))
-    return next((target for use in uses for target in _targets(*use) if _shared(target, value)), None)
-
-
-def _targets(user: Op, value: Value) -> list[Value]:
-    """The values that become what a loop, or the end of a region, is given here."""
-    owner, given = user.home.owner if isinstance(user, Yield) else user, user.operands
-    targets: list[Value] = []
-    if isinstance(owner, For):
-        targets, given = owner.body.args[1:], owner.init if owner is user else given
-    elif isinstance(owner, If) and owner is not user:
-        targets = owner.results
-    elif isinstance(owner, Parallel):
-        targets = dict(owner.given)[user.home]
-    return [target for target, v in zip(targets, given) if v is value]
+    seen = list(live.views(value))
+    for user in (user for view in seen for user in live.users(view)):
+        owner = user.home.owner if isinstance(user, Yield) else user
+        for (*_, target), given in merges(owner) if owner is not None else ():
+            if _shared(target, value) and any(one.op is user and one.value in seen for one in given):
+                return target
+    return None
 
 
 def _shared(a: Value, b: Value) -> bool:

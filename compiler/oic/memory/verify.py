@@ -13,7 +13,7 @@ writes for as long as the values computed there are needed.
 from itertools import combinations
 
 from oic.ir import dims
-from oic.ir.control import For, If, Parallel
+from oic.ir.control import Parallel, merges
 from oic.ir.core import Block, Op, Place, Value, seen_through
 from oic.ir.module import Module, Plan
 from oic.ir.ranges import Ranges
@@ -118,17 +118,11 @@ def reach(value: Value) -> tuple[int, int]:
 
 def _coalesced(op: Op) -> None:
     """Carried values, and what branches give, are all at one place."""
-    alike: list[list[Value]] = []
-    if isinstance(op, (For, If)):
-        starts = [op.init, op.body.args[1:]] if isinstance(op, For) else []
-        alike = [*starts, *(region.terminator.operands for region in op.regions), op.results]
-    elif isinstance(op, Parallel):
-        alike = [op.yielded, op.results]
-    for group in zip(*alike, strict=True):
-        if isinstance(group[-1].type, TensorType):
-            where = {_address(v) for v in group}
+    for values, given in merges(op):
+        if isinstance(values[0].type, TensorType):
+            where = {_address(v) for v in [*values, *(one.value for one in given)]}
             if len(where) > 1:
-                raise fault(op, f"{group[-1]!r} is carried in several places: {sorted(where)}")
+                raise fault(op, f"{values[0]!r} is carried in several places: {sorted(where)}")
 
 
 def _address(value: Value) -> str:

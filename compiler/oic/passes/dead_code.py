@@ -15,11 +15,9 @@ of a consumer goes if nothing uses it, and a consumer that does nothing goes.
 An integer goes that a state is set to, and then to another, if nothing in between reads it or may refuse the step.
 """
 
-from collections.abc import Callable
-from typing import Any
-
-from oic.ir.control import Barrier, For, Func, If, Parallel
+from oic.ir.control import Barrier, For, Func, Given, If, Parallel, merges
 from oic.ir.core import Block, Op, Value
+from oic.ir.grouping import by_key
 from oic.ir.module import Module
 from oic.ir.ranges import Ranges
 from oic.ir.state import StateSet
@@ -65,50 +63,34 @@ def sweep(block: Block, ranges: Ranges) -> bool:
 
 
 def _unused_carried(module: Module) -> bool:
-    shrink: dict[type[Op], Callable[[Any], bool]] = {For: _shrink_loop, If: _shrink_if, Parallel: _shrink_parallel}
-    return any([shrink[type(op)](op) for op in list(module.all_ops()) if type(op) in shrink])
+    return any([_shrink(op) for op in list(module.all_ops()) if isinstance(op, (For, If, Parallel))])
 
 
-def _shrink_loop(loop: For) -> bool:
-    """Drop carried values without a use; replace those that never change by their start."""
-    ends: Any = loop.body.terminator
-    args = loop.body.args[1:]
-    kept, unchanged = list[int](), list[int]()
-    for i, (arg, end) in enumerate(zip(args, ends.values, strict=True)):
-        if end is arg and loop.init[i].type == arg.type:
-            unchanged.append(i)
-        elif loop.results[i].used or arg.used:
-            kept.append(i)
-    if len(kept) == len(args):
-        return False
-    loop.home.replace({value: loop.init[i] for i in unchanged for value in (args[i], loop.results[i])})
-    loop.init = [loop.init[i] for i in kept]
-    ends.values = [ends.values[i] for i in kept]
-    loop.body.args = [loop.body.args[0], *(args[i] for i in kept)]
-    loop.results = [loop.results[i] for i in kept]
-    return True
-
-
-def _shrink_if(op: If) -> bool:
-    kept = [i for i, r in enumerate(op.results) if r.used]
-    if len(kept) == len(op.results):
-        return False
-    for region in op.regions:
-        ends: Any = region.terminator
-        ends.values = [ends.values[i] for i in kept]
-    op.types = [op.types[i] for i in kept]
-    op.results = [op.results[i] for i in kept]
-    return True
-
-
-def _shrink_parallel(op: Parallel) -> bool:
-    before = len(op.results), len(op.consumers)
-    given = dict(zip(op.results, op.yielded, strict=True))
-    kept = [[r for r in results if r.used] for _, results in op.given]
-    for region, results in zip(op.consumers, kept, strict=True):
-        ends: Any = region.terminator
-        ends.values = [given[r] for r in results]
-    op.results = [r for results in kept for r in results]
-    busy = [i for i, region in enumerate(op.consumers) if len(region.ops) > 1 or kept[i]]
+def _shrink(op: For | If | Parallel) -> bool:
+    """Drop results, and carried values, without a use, and idle consumers; what a loop never changes is its start."""
+    unused: set[Value] = set()
+    starts: dict[Value, Value] = {}
+    dropped: list[Given] = []
+    for values, given in merges(op):
+        end, start = given[0].value, given[-1].value
+        if isinstance(op, For) and end is values[1] and start.type == end.type:
+            starts.update(dict.fromkeys(values, start))
+        elif any(v.used for v in values):
+            continue
+        unused.update(values)
+        dropped += given
+    op.home.replace(starts)
+    for (at, key), positions in by_key(((one.op, one.key), one.position) for one in dropped).items():
+        gone = set(positions)
+        setattr(at, key, [v for i, v in enumerate(getattr(at, key)) if i not in gone])
+    if isinstance(op, For):
+        op.body.args = [arg for arg in op.body.args if arg not in unused]
+    elif isinstance(op, If):
+        op.types = [type_ for type_, r in zip(op.types, op.results, strict=True) if r not in unused]
+    op.results = [r for r in op.results if r not in unused]
+    if not isinstance(op, Parallel):
+        return bool(unused)
+    busy = [i for i, region in enumerate(op.consumers) if len(region.ops) > 1 or region.terminator.operands]
+    idle = len(op.consumers) - len(busy)
     op.names, op.consumers = [op.names[i] for i in busy], [op.consumers[i] for i in busy]
-    return (len(op.results), len(op.consumers)) != before
+    return bool(unused or idle)

@@ -4,13 +4,11 @@ Decided from the end of a function backwards, since destinations come from what 
 cannot be computed where it goes is copied there, just before the op that hands it on.  Part of `bufferize`.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from oic.diagnostics import Span
 from oic.ir import dims
-from oic.ir.control import For, Func, If, Parallel, Return, Yield
+from oic.ir.control import For, Func, Given, If, Parallel, Return, Yield, merges
 from oic.ir.core import Block, Op, Value, home_of
 from oic.ir.index import ExtentBind
 from oic.ir.state import Constant, Splat, StateLoad, StateStore
@@ -34,7 +32,7 @@ class Assignment:
     storage: dict[Value, Storage] = field(default_factory=dict)
     reasons: dict[Value, str] = field(default_factory=dict)
     names: dict[str, int] = field(default_factory=dict)
-    missed: "list[Edge]" = field(default_factory=list)
+    missed: list[tuple[Given, str]] = field(default_factory=list)  # what cannot be computed where it goes, and why
     # Boxes of each state and each storage, by the positions at which a value in them is needed; all in order.
     entries: dict[Value | Storage, Intervals[Storage]] = field(default_factory=dict)
     order: dict[Storage, int] = field(default_factory=dict)
@@ -72,11 +70,11 @@ class Assignment:
                 return True
         return False
 
-    def join(self, op: Op, key: str, position: int, storage: Storage, reason: str) -> None:
+    def join(self, given: Given, storage: Storage, reason: str) -> None:
         """Let a value that an op hands on be computed in this storage, or note that it cannot be."""
-        why = self.settle(getattr(op, key)[position], op, storage, reason)
+        why = self.settle(given.value, given.op, storage, reason)
         if why:
-            self.missed.append(Edge(op, key, position, storage, why))
+            self.missed.append((given, why))
 
     def settle(self, value: Value, op: Op, storage: Storage, reason: str) -> str:
         """Put what an op hands on into this storage; "" or why that cannot be."""
@@ -181,26 +179,6 @@ def _before_branch(op: Op, home: Block | None) -> bool:
     return False
 
 
-@dataclass(frozen=True)
-class Edge:
-    """A value that an op hands on: to an output, to a loop, to its next iteration, out of a branch.
-
-    storage  where it goes
-    reason   why it cannot be computed there
-    """
-
-    op: Op
-    key: str
-    position: int
-    storage: Storage
-    reason: str
-
-    @property
-    def value(self) -> Value:
-        found: list[Value] = getattr(self.op, self.key)
-        return found[self.position]
-
-
 def destinations(func: Func) -> Assignment:
     """Storage of outputs, of carried values, of what branches give and of what is stored to the state.
 
@@ -212,24 +190,24 @@ def destinations(func: Func) -> Assignment:
         ends = func.body.terminator
         for i, name in enumerate(func.outputs):
             storage = Storage(name, "output")
-            decided.join(ends, "values", i, storage, f"computed in the caller's memory of '{name}'")
+            decided.join(Given(ends, "values", i), storage, f"computed in the caller's memory of '{name}'")
         _backward(func.body, decided)
         if not decided.missed:
             return decided
         # Those that nothing else can spare first: a copy may end what another one would wait for.
-        _copy([edge for edge in decided.missed if edge.reason != LATE] or decided.missed)
+        _copy([(given, why) for given, why in decided.missed if why != LATE] or decided.missed)
     raise AssertionError(f"the destinations of '{func.symbol}' do not settle")
 
 
-def _copy(edges: list[Edge]) -> None:
-    """Copy the values of edges, each just before the op that hands it on; an output, as soon as there is one."""
+def _copy(missed: list[tuple[Given, str]]) -> None:
+    """Copy values for these reasons, each just before the op that hands it on; an output, as soon as there is one."""
     before: dict[Op, list[Op]] = {}
     after: dict[Op, list[Op]] = {}
-    for edge in edges:
-        block, value = edge.op.home, edge.value
-        copy = Copy(value, edge.reason, span=_span_of(edge), hint=value.hint)
-        edge.op.replace_operand(edge.key, edge.position, copy.result)
-        if isinstance(edge.op, Return) and value.op is not None and value.op.block is block:
+    for given, why in missed:
+        block, value = given.op.home, given.value
+        copy = Copy(value, why, span=_span_of(given), hint=value.hint)
+        given.op.replace_operand(given.key, given.position, copy.result)
+        if isinstance(given.op, Return) and value.op is not None and value.op.block is block:
             # Of what a branch or a loop gives, sizes are bound after it.
             sizes = dims.extents(value.shape) if value.op.regions else ()
             last = value.op
@@ -237,52 +215,52 @@ def _copy(edges: list[Edge]) -> None:
                 last = [op for op in block.ops if op is last or (isinstance(op, ExtentBind) and op.extent in sizes)][-1]
             after.setdefault(last, []).append(copy)
         else:
-            before.setdefault(edge.op, []).append(copy)
+            before.setdefault(given.op, []).append(copy)
     for block in dict.fromkeys(op.home for op in (*before, *after)):
         block.set_ops(one for op in block.ops for one in (*before.get(op, ()), op, *reversed(after.get(op, ()))))
 
 
-def _span_of(edge: Edge) -> Span | None:
+def _span_of(given: Given) -> Span | None:
     """The line that a copy is for: where it is handed on, else made, else carried."""
-    makers = [edge.op, edge.value.op, edge.op.home.owner]
+    makers = [given.op, given.value.op, given.op.home.owner]
     return next((op.span for op in makers if op is not None and op.span is not None), None)
 
 
 def _backward(block: Block, decided: Assignment) -> None:
     """Decide what the ops of a block hand on and store, the last one first; then what those in their regions do."""
     for op in reversed(block.ops):
-        if (put := _PUTS.get(type(op))) is not None:
-            put(op, decided)
+        if isinstance(op, StateStore):
+            _entry(op, decided)
+        elif isinstance(op, Insert):
+            _part(op, decided)
+        else:
+            _merged(op, decided)
         for region in op.regions:
             _backward(region, decided)
 
 
-def _loop(loop: For, decided: Assignment) -> None:
-    for i, (arg, result) in enumerate(zip(loop.body.args[1:], loop.results, strict=True)):
+def _merged(op: Op, decided: Assignment) -> None:
+    """Compute what a loop, branches or consumers hand on where the results lie, and what a loop carries."""
+    for (result, *carried), given in merges(op):
         if not isinstance(result.type, TensorType):
             continue
-        storage = decided.of(result, "the last iteration's value")
-        decided.put(arg, storage, "carried in place")
-        for op, key in ((loop.body.terminator, "values"), (loop, "init")):
-            decided.join(op, key, i, storage, "computed where the loop carries it")
+        own, joined = _REASONS[type(op)]
+        storage = decided.of(result, own)
+        for arg in carried:
+            decided.put(arg, storage, "carried in place")
+        if isinstance(op, If):
+            # What a branch only hands on stays where it is, if it can; what is computed may yet move.
+            given.sort(key=lambda one: home_of(whole_root(one.value)) is one.op.block)
+        for one in given:
+            decided.join(one, storage, joined)
 
 
-def _if(op: If, decided: Assignment) -> None:
-    for i, result in enumerate(op.results):
-        if not isinstance(result.type, TensorType):
-            continue
-        storage = decided.of(result, "given by either branch")
-        # What a branch only hands on stays where it is, if it can; what is computed may yet move.
-        for region in sorted(op.regions, key=lambda r: home_of(whole_root(r.terminator.operands[i])) is r):
-            decided.join(region.terminator, "values", i, storage, "computed as the branch's result")
-
-
-def _parallel(op: Parallel, decided: Assignment) -> None:
-    for region, results in op.given:
-        for i, result in enumerate(results):
-            if isinstance(result.type, TensorType):
-                storage = decided.of(result, "given by a consumer")
-                decided.join(region.terminator, "values", i, storage, "computed as the consumer's result")
+_REASONS: dict[type[Op], tuple[str, str]] = {
+    For: ("the last iteration's value", "computed where the loop carries it"),
+    If: ("given by either branch", "computed as the branch's result"),
+    Parallel: ("given by a consumer", "computed as the consumer's result"),
+}
+"""Why a result lies where it does, and what is handed on lies there too."""
 
 
 def _entry(store: StateStore, decided: Assignment) -> None:
@@ -352,9 +330,3 @@ def _takes_address(user: Op, value: Value) -> bool:
         return False
     number = user.takes_elements(value) or isinstance(user, (If, StateStore))
     return not number and not (isinstance(user, Insert) and user.x is not value)
-
-
-_PUTS: dict[type[Op], Callable[[Any, Assignment], None]] = {
-    For: _loop, If: _if, Parallel: _parallel, StateStore: _entry, Insert: _part,
-}  # fmt: skip
-"""What decides where the values go that an op hands on or stores."""
