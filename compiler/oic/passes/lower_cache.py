@@ -58,10 +58,10 @@ def _lower(e: Emitter, kept: StateVariable, op: state.CacheOp) -> Value | None:
             return way.lower_read(e, kept, op, _positions(form, indices))
         case state.CacheWrite(indices=indices, form=form):
             way.lower_write(e, kept, op, _positions(form, indices))
-        case state.CacheStep(amount=amount, indices=[]):
-            e.add(state.StateAdd(kept.state, amount, []))
-        case state.CacheStep():
-            way.lower_step(e, kept, op)
+        case state.CacheStep() if kept.type.ring:
+            lower_ring.lower_step(e, kept, op)
+        case state.CacheStep(indices=indices):
+            lower_table.lower_write(e, kept, op, [Position(i) for i in indices])
         case state.CacheReset(indices=indices):
             lower_reset(e, kept, indices)
         case state.CacheCount(axis=axis, indices=indices):

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from oic.ir.core import Value
-from oic.ir.dims import Dim
 from oic.passes.state.emitter import FULL, INDEX, Emitter, Position, StateVariable
 
 
@@ -22,12 +21,12 @@ from oic.passes.state.emitter import FULL, INDEX, Emitter, Position, StateVariab
 class Growth:
     """What an access does to the growing dimensions; nothing where there are none.
 
-    scalars  positions that raise counts
+    raised   by axis, what the access raises counts to
     counts   of every growing dimension, as they will be
     part     a part is read, as it is: positions select
     """
 
-    scalars: list[Position]
+    raised: dict[int, Value]
     counts: list[Value]
     part: bool
 
@@ -39,18 +38,13 @@ def check_growth(e: Emitter, kept: StateVariable, rest: Sequence[Position]) -> G
         counts = present(e, kept)
         for axis, (position, base) in enumerate(zip(rest, kept.type.shape)):
             e.check_position(position, 0, e.plus(counts[axis], base), INDEX, kept.name(table + axis))
-        return Growth([], counts, True)
+        return Growth({}, counts, True)
     for axis, (position, spec) in enumerate(zip(rest, kept.type.auto), table):
         e.check(position.start, 0, spec.capacity, FULL, kept.name(axis))
     counts = present(e, kept)
     grown = [e.most(count, position.start) for count, position in zip(counts, rest)]
-    return Growth(list(rest), grown + counts[len(rest) :], False)
-
-
-def set_counts(e: Emitter, kept: StateVariable, growth: Growth, stored: Dim = 1) -> None:
-    """Raise the counts of scalar positions, if anything is stored."""
-    for axis, position in enumerate(growth.scalars, len(kept.type.table)):
-        e.raise_to(kept.counts[axis], e.when(e.size(stored), position.start))
+    raised = {axis: position.start for axis, position in enumerate(rest, table)}
+    return Growth(raised, grown + counts[len(rest) :], False)
 
 
 def present(e: Emitter, kept: StateVariable) -> list[Value]:
@@ -64,13 +58,3 @@ def grown_shape(e: Emitter, kept: StateVariable, counts: list[Value]) -> list[An
     if not counts:
         return list(kept.type.shape)
     return [e.plus(count, base) for count, base in zip(counts, kept.type.shape)]
-
-
-def reached(e: Emitter, kept: StateVariable, growth: Growth) -> dict[int, Value]:
-    """How far entries go along their dimensions of the storage, for variables with counts."""
-    table = len(kept.type.table)
-    return {
-        table + i: e.plus(count, base)
-        for i, (count, base) in enumerate(zip(growth.counts, kept.type.shape))
-        if table + i in kept.filled
-    }

@@ -101,6 +101,12 @@ class Emitter:
     times, modulo = partialmethod(_binary, index.IndexMul), partialmethod(_binary, index.IndexMod)
     least, most = partialmethod(_binary, index.IndexMin), partialmethod(_binary, index.IndexMax)
 
+    def held(self, value: Value, low: int | Value, high: Value) -> tuple[Value, Value]:
+        """The value held within low-1..high, and 1 where it is in low..high-1, else 0."""
+        near = self.least(self.most(value, self.minus(low, 1)), high)
+        after, before = self.minus(self.plus(near, 1), low), self.minus(high, near)
+        return near, self.times(self.least(after, 1), self.least(before, 1))
+
     def when(self, test: int | Value, value: int | Value) -> Value:
         """`value` where test > 0, else 0."""
         return self.add(index.IndexWhen(self.value(test), self.value(value))).result
@@ -112,10 +118,6 @@ class Emitter:
 
     def set(self, state: Value, value: int | Value, indices: list[Value] | None = None) -> None:
         self.add(StateSet(state, self.value(value), indices or []))
-
-    def raise_to(self, state: Value, value: Value) -> None:
-        """A count becomes no less than a value."""
-        self.set(state, self.most(self.get(state), value))
 
     def check(self, value: Value, low: int | Value, high: int | Value, above: str, variable: str) -> None:
         """Refuse the step unless low <= value <= high; under `low` it is OIC_ERR_INDEX."""

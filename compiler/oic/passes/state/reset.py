@@ -33,8 +33,8 @@ def lower_reset(e: Emitter, kept: StateVariable, indices: list[Value]) -> None:
         _whole(e, kept)
         return
     reach = _reach(e, kept)
-    clamped = [_clamped(e, index, n) for index, n in zip(indices, reach)]
-    offsets, inside = [offset for offset, _ in clamped], [one for _, one in clamped]
+    held = [e.held(index, 0, n) for index, n in zip(indices, reach)]
+    offsets, inside = [e.times(*one) for one in held], [one for _, one in held]  # 0 and 0 outside of 0..reach-1
     if len(indices) > kept.outer:
         lower_ring.forget(e, kept, [*offsets, indices[-1]], reduce(e.times, inside, e.value(1)))
         return
@@ -89,10 +89,3 @@ def _entry(e: Emitter, kept: StateVariable) -> list[Any]:
     """Lengths of an entry as it has grown, after all slots of a ring."""
     slots = [2 * kept.type.window] if kept.type.ring else []
     return slots + lower_auto.grown_shape(e, kept, lower_auto.present(e, kept))
-
-
-def _clamped(e: Emitter, index: Value, reach: Value) -> tuple[Value, Value]:
-    """The index and 1 where it is in 0..reach-1; elsewhere 0 and 0."""
-    near = e.least(e.most(index, -1), reach)
-    inside = e.times(e.least(e.plus(near, 1), 1), e.least(e.minus(reach, near), 1))
-    return e.times(near, inside), inside

@@ -23,7 +23,7 @@ from oic.ir.index import ExtentBind
 from oic.operators.shape import Slice
 from oic.passes.state import auto as lower_auto
 from oic.passes.state.emitter import INDEX, Emitter, Position, StateVariable
-from oic.passes.state.table import box, check_positions, grow, load, reached, read_raises, starts
+from oic.passes.state.table import box, check_positions, fill, grow, load, read_raises, starts
 
 
 def lower_read(e: Emitter, kept: StateVariable, op: state.CacheRead, at: list[Position]) -> Value:
@@ -47,7 +47,7 @@ def lower_write(e: Emitter, kept: StateVariable, op: state.CacheWrite, at: list[
     value, count = op.value, 1 if end is None else op.value.shape[0]
     if count == 0:
         return
-    e.fill(kept, reached(e, kept, others) | lower_auto.reached(e, kept, growth))
+    fill(e, kept, others, growth)
     if dims.maximum(count) > window:
         value, start = _newest(e, op, start, window)
     after = end if end is not None else e.plus(start, 1)
@@ -62,8 +62,7 @@ def lower_write(e: Emitter, kept: StateVariable, op: state.CacheWrite, at: list[
     changed = e.plus(e.minus(after, start), skipped)
     e.add(state.StateDouble(kept.state, [*selected, slot], [*[1] * kept.outer, changed, *entry]))
     e.set(kept.following, e.most(following, e.when(e.size(count), after)), selected)
-    grow(e, kept, others, slices=False, stored=count)
-    lower_auto.set_counts(e, kept, growth, count)
+    grow(e, kept, others, growth, slices=False, stored=count)
     if kept.touched is not None:
         old = e.get(kept.touched, selected)
         e.set(kept.touched, e.least(e.plus(old, e.size(count)), 1), selected)
@@ -79,7 +78,7 @@ def lower_step(e: Emitter, kept: StateVariable, op: state.CacheStep) -> None:
     slot = e.modulo(start, window)
     for place in (slot, e.plus(slot, window)):
         e.add(state.StateAdd(kept.state, op.amount, [*others, place]))
-    grow(e, kept, [Position(i) for i in others], slices=False)
+    grow(e, kept, [Position(i) for i in others], lower_auto.check_growth(e, kept, []), slices=False)
     if kept.touched is not None:
         e.set(kept.touched, 1, others)
 
@@ -105,9 +104,7 @@ def forget(e: Emitter, kept: StateVariable, indices: list[Value], inside: Value)
     window = kept.type.window
     following = e.get(kept.following, others)
     oldest = e.most(e.minus(following, window), 0)
-    near = e.least(e.most(position, e.minus(oldest, 1)), following)
-    after, before = e.minus(e.plus(near, 1), oldest), e.minus(following, near)
-    there = e.times(e.least(after, 1), e.least(before, 1))
+    near, there = e.held(position, oldest, following)
     lengths = [e.times(inside, there)]
     lengths += lower_auto.grown_shape(e, kept, lower_auto.present(e, kept))
     slot = e.modulo(near, window)

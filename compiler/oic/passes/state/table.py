@@ -17,6 +17,7 @@ is stored: a slice may be empty.
 """
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from oic.ir import dims, state
@@ -40,26 +41,26 @@ def read_raises(
 ) -> lower_auto.Growth:
     """What a read of some entries fills, counts and touches; `scalar`: of one alone."""
     growth = lower_auto.check_growth(e, kept, rest)
-    e.fill(kept, reached(e, kept, entries) | lower_auto.reached(e, kept, growth))
-    grow(e, kept, entries, slices=False)
-    lower_auto.set_counts(e, kept, growth)
+    fill(e, kept, entries, growth)
+    grow(e, kept, entries, growth, slices=False)
     if kept.touched is not None and not growth.part and scalar:
         e.set(kept.touched, 1, starts(entries))
     return growth
 
 
-def lower_write(e: Emitter, kept: StateVariable, op: state.CacheWrite, at: list[Position]) -> None:
-    """The value has the shape that a read would give: `lower` compared them."""
+def lower_write(e: Emitter, kept: StateVariable, op: state.CacheWrite | state.CacheStep, at: list[Position]) -> None:
+    """Store a value, which has the shape that a read would give (`lower` compared them), or step one scalar."""
     table = len(kept.type.table)
     entries, rest = at[:table], at[table:]
     check_positions(e, kept, entries)
     growth = lower_auto.check_growth(e, kept, rest)
-    e.fill(kept, reached(e, kept, entries) | lower_auto.reached(e, kept, growth))
-    lengths = box(entries, op.value.shape)
-    e.add(state.StateStore(kept.state, starts(entries), lengths, op.value))
-    stored = dims.product(n for n in lengths[:table] if n is not None)
-    grow(e, kept, entries, slices=True, stored=stored)
-    lower_auto.set_counts(e, kept, growth, stored)
+    fill(e, kept, entries, growth)
+    lengths = box(entries, op.value.shape if isinstance(op, state.CacheWrite) else ())
+    if isinstance(op, state.CacheWrite):
+        e.add(state.StateStore(kept.state, starts(entries), lengths, op.value))
+    else:
+        e.add(state.StateAdd(kept.state, op.amount, op.indices))
+    grow(e, kept, entries, growth, slices=True, stored=dims.product(n for n in lengths[:table] if n is not None))
     if kept.touched is None:
         return
     if all(p.end is None for p in entries):
@@ -67,17 +68,6 @@ def lower_write(e: Emitter, kept: StateVariable, op: state.CacheWrite, at: list[
     else:
         sizes = [1 if n is None else n for n in lengths[:table]]
         e.add(state.StateFill(kept.touched, starts(entries), sizes, 1))
-
-
-def lower_step(e: Emitter, kept: StateVariable, op: state.CacheStep) -> None:
-    """One scalar of a table stepped where it lies."""
-    at = [Position(index) for index in op.indices]
-    check_positions(e, kept, at)
-    e.fill(kept, reached(e, kept, at))
-    e.add(state.StateAdd(kept.state, op.amount, op.indices))
-    grow(e, kept, at, slices=True)
-    if kept.touched is not None:
-        e.set(kept.touched, 1, op.indices)
 
 
 def check_positions(e: Emitter, kept: StateVariable, at: Sequence[Position]) -> None:
@@ -97,21 +87,28 @@ def box(at: Sequence[Position], shape: Sequence[Dim]) -> list[Any]:
     return [None if p.end is None else sizes.pop(0) for p in at] + sizes
 
 
-def reached(e: Emitter, kept: StateVariable, at: Sequence[Position]) -> dict[int, Value]:
-    """How far an access reaches along table indices, for those that have counts."""
-    return {
-        axis: e.plus(start, 1) if end is None else end
-        for axis, (start, end) in enumerate(at)
-        if axis in kept.filled
-    }
+def fill(e: Emitter, kept: StateVariable, at: Sequence[Position], growth: lower_auto.Growth) -> None:
+    """Initial values in what an access reaches for the first time, along table indices and dimensions of entries."""
+    ends = {axis: _end(e, position) for axis, position in enumerate(at) if axis in kept.filled}
+    for axis, (count, base) in enumerate(zip(growth.counts, kept.type.shape), len(kept.type.table)):
+        if axis in kept.filled:
+            ends[axis] = e.plus(count, base)
+    e.fill(kept, ends)
 
 
-def grow(e: Emitter, kept: StateVariable, at: Sequence[Position], *, slices: bool, stored: Dim = 1) -> None:
+def grow(
+    e: Emitter, kept: StateVariable, at: Sequence[Position], growth: lower_auto.Growth, *, slices: bool, stored: Dim = 1
+) -> None:
     """Raise the counts of scalar positions, of slices by a write, if anything is stored."""
-    for axis, (start, end) in enumerate(at):
-        if axis in kept.counts and (end is None or slices):
-            reach = end if end is not None else e.plus(start, 1)
-            e.raise_to(kept.counts[axis], e.when(e.size(stored), reach))
+    own = ((axis, _end(e, p)) for axis, p in enumerate(at) if axis in kept.counts and (p.end is None or slices))
+    for axis, reach in chain(own, growth.raised.items()):
+        raised = e.when(e.size(stored), reach)
+        e.set(kept.counts[axis], e.most(e.get(kept.counts[axis]), raised))
+
+
+def _end(e: Emitter, at: Position) -> Value:
+    """The position after those of an access along one index."""
+    return at.end if at.end is not None else e.plus(at.start, 1)
 
 
 def load(e: Emitter, kept: StateVariable, op: state.CacheRead, at: Sequence[Position]) -> Value:
