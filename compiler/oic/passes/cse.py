@@ -7,7 +7,7 @@
 Two ops are one if they are of a kind, have no effect, take the same operands and attributes, and
 the first dominates the second; a check that was made before is not made again.  What reads a state
 is the same only while no op writes it: every write gives the state a new version, and so does the
-start and the end of every region of an op that writes it.  A state is not set to the integer that it holds.
+start and the end of every region of an op that writes it.  A count is not set to the integer that it is.
 
     %n = state.get(%pos)                   %n = state.get(%pos)
     state.add(%pos, %k)                    %s = index.add(%n, %k)
