@@ -17,7 +17,7 @@ from oic.ir.grouping import by_key
 from oic.ir.index import ExtentBind, IndexOp
 from oic.ir.liveness import Liveness, liveness
 from oic.ir.ranges import Ranges
-from oic.ir.state import StateGet, StateLoad, StateStore
+from oic.ir.state import StateGet, StateLoad
 from oic.ir.strides import is_dense
 from oic.ir.types import TensorType
 from oic.memory import state_regions
@@ -117,8 +117,7 @@ class Sharing:
         store = storage.store
         assert store is not None
         box = state_regions.Box.of(store)
-        why = _why_not_in_part(store, box) if isinstance(store, Insert) else _why_not_dense(store, box)
-        if why:
+        if why := _why_not_dense(store, box):
             return why
         assert value.op is not None
         if not value.op.inside(store.home):
@@ -229,25 +228,18 @@ def movable(op: Op, ranges: Ranges) -> bool:
     return isinstance(op, (IndexOp, StateGet)) and not ranges.refuses(op)
 
 
-def _why_not_in_part(insert: Insert, box: state_regions.Box) -> str:
-    """Why the box of a tensor is no memory that any op could compute in."""
-    strides = strides_of(insert.x)
-    if not is_dense(insert.value.shape, tuple(s for s, n in zip(strides, box.lengths) if n is not None)):
-        return "its place has gaps"
-    if insert.x.dtype.packed and not state_regions.whole_bytes(box, strides):
-        return "its place may begin or end inside a byte"
-    return ""
-
-
-def _why_not_dense(store: StateStore, box: state_regions.Box) -> str:
-    """Why the box is no memory that any op could compute in."""
-    type_ = store.state.state_type
-    strides = zip(storage_strides(type_), box.lengths, strict=True)
-    if not is_dense(store.value.shape, tuple(s for s, n in strides if n is not None)):
-        return "its place in the state has gaps"
-    if type_.dtype.packed and (type_.auto or not state_regions.whole_entries(box)):
-        return "its place in the state may begin inside a byte"
-    return ""
+def _why_not_dense(put: state_regions.Put, box: state_regions.Box) -> str:
+    """Why the box of a state or of a tensor is no memory that any op could compute in."""
+    if isinstance(put, Insert):
+        where, cut, strides = "its place", "begin or end", strides_of(put.x)
+        whole = not put.x.dtype.packed or state_regions.whole_bytes(box, strides)
+    else:
+        type_ = put.state.state_type
+        where, cut, strides = "its place in the state", "begin", storage_strides(type_)
+        whole = not type_.dtype.packed or (not type_.auto and state_regions.whole_entries(box))
+    if not is_dense(put.value.shape, tuple(s for s, n in zip(strides, box.lengths, strict=True) if n is not None)):
+        return f"{where} has gaps"
+    return "" if whole else f"{where} may {cut} inside a byte"
 
 
 def takes_over(op: Op, base: Value, result: Value) -> bool:

@@ -15,6 +15,7 @@ from itertools import combinations
 from oic.ir import dims
 from oic.ir.control import Parallel, merges
 from oic.ir.core import Block, Op, Place, Value, seen_through
+from oic.ir.liveness import tensors
 from oic.ir.module import Module, Plan
 from oic.ir.ranges import Ranges
 from oic.ir.state import StateEntry, StateLoad, StateStore
@@ -159,9 +160,9 @@ def _unharmed(body: Block, found: Lives, symbol: str) -> None:
     for at, op, state in found.states:
         for value in found.first:
             if isinstance(value.op, StateLoad) and value.op.state is state:
-                seen = found.first[value] < at <= found.last[value]
-                alike = isinstance(op, StateStore) and _sees(op.value, value) and same(Box.of(op), Box.of(value.op))
-                if seen and not alike and not is_apart(op, Box.of(value.op), ranges):
+                seen, box = found.first[value] < at <= found.last[value], Box.of(value.op)
+                alike = isinstance(op, StateStore) and value in seen_through(op.value) and same(Box.of(op), box)
+                if seen and not alike and not is_apart(op, box, ranges):
                     raise fault(op, f"state is written while {value!r} looks into it ({symbol})")
     for op in walk(body):
         if isinstance(op, StateEntry):
@@ -261,15 +262,12 @@ def _apart(op: Op) -> None:
 
 def _computed(region: Block) -> list[Value]:
     """The values of a region that have an address."""
-    found = [v for op in walk(region) for v in op.results]
-    found += [a for op in walk(region) if not isinstance(op, Fused) for r in op.regions for a in r.args]
-    return [v for v in found if _own_bytes(v)]
+    return [v for v in tensors(region) if _own_bytes(v)]
 
 
 def _own_bytes(value: Value) -> bool:
-    if not isinstance(value.type, TensorType) or value.place is None:
-        return False
-    return value.place.offset is not None and value.place.space in ("arena", "entry", "output")
+    place = value.place
+    return place is not None and place.offset is not None and place.space in ("arena", "entry", "output")
 
 
 def _overlap(a: Value, b: Value) -> bool:
@@ -285,14 +283,10 @@ def _in_place(op: Op, value: Value, written: Value) -> bool:
     """The op may compute its result over this operand: every element over the same one."""
     if value.placed.offset not in (None, written.placed.offset):
         return False
-    uses = [v for v in op.operands if _sees(v, value)]
+    uses = [v for v in op.operands if value in seen_through(v)]
     fields = {id(v) for key in op.overwritable() for v in [getattr(op, key)]}
     allowed = all(op.takes_elements(v) or id(v) in fields for v in uses)
     return allowed and all(_in_order(v, value, written) for v in uses)
-
-
-def _sees(operand: Value, value: Value) -> bool:
-    return value in seen_through(operand)
 
 
 def _in_order(operand: Value, value: Value, written: Value) -> bool:

@@ -12,15 +12,15 @@ from oic.ir.control import For, If, Parallel
 from oic.ir.core import Block, Op, Value, seen_through
 from oic.ir.state import StateEntry, StateStore
 from oic.ir.text_print import located
-from oic.ir.types import StateType, TensorType
-from oic.operators.fused import Fused
+from oic.ir.types import TensorType
+from oic.operators.fused import Fused, around
 
 
 @dataclass
 class Lives:
     """When the values of a function are defined and last needed, and what ops write.
 
-    first, last   positions of values and of the states that views look into
+    first, last   positions of values
     uses          every position at which a value is needed, and the block that needs it there
     writes        (position, op, value written)
     """
@@ -39,17 +39,14 @@ def fault(op: Op, what: str) -> AssertionError:
 
 def walk(block: Block) -> Iterator[Op]:
     """Ops in order, without those of fused regions: their values are elements, not tensors."""
-    for op in block.ops:
-        yield op
-        if not isinstance(op, Fused):
-            for region in op.regions:
-                yield from walk(region)
+    return (op for op in block.all_ops() if around(op) is op)
 
 
 def lives(body: Block) -> Lives:
     """Positions of everything in a function."""
     found = Lives()
     _number(body, 0, found)
+    found.last = {v: max((at for at, _ in found.uses.get(v, ())), default=at) for v, at in found.first.items()}
     return found
 
 
@@ -64,7 +61,7 @@ def root(value: Value) -> Value:
 def _number(block: Block, at: int, found: Lives) -> int:
     """Give positions to the ops of a block; the next free one."""
     for arg in block.args:
-        found.first[arg] = found.last[arg] = at
+        found.first[arg] = at
     at += 1
     for op in block.ops:
         found.starts[op] = at
@@ -86,8 +83,6 @@ def _number(block: Block, at: int, found: Lives) -> int:
 def _need(value: Value, at: int, block: Block | None, found: Lives) -> None:
     for seen in seen_through(value):
         found.uses.setdefault(seen, []).append((at, block))
-        if seen in found.first or isinstance(seen.type, StateType):
-            found.last[seen] = max(found.last.get(seen, 0), at)
 
 
 def _lengthen(outer: Op, end: int, found: Lives) -> None:
@@ -96,7 +91,6 @@ def _lengthen(outer: Op, end: int, found: Lives) -> None:
     for op in (o for region in outer.regions for o in region.all_ops()):
         for value in (seen for operand in op.operands for seen in seen_through(operand)):
             if value in found.first and found.first[value] < start:
-                found.last[value] = max(found.last[value], end)
                 found.uses[value].append((end, outer.block))
 
 
@@ -105,7 +99,7 @@ def _define(op: Op, at: int, found: Lives) -> None:
     nested = bool(op.regions) and not isinstance(op, Fused)
     here = at if nested else found.starts[op]
     for value in op.results:
-        found.first[value] = found.last[value] = here
+        found.first[value] = here
         if nested or not isinstance(value.type, TensorType):
             continue
         if root(value) is value and value.place is not None and value.place.offset is not None:

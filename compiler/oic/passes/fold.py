@@ -148,8 +148,8 @@ def _folded(constants: _Constants, ranges: Ranges, op: Op) -> Value | list[Op] |
 
 
 def _operator(constants: _Constants, op: Operator) -> Value | list[Op] | None:
-    values = op.operands
-    if not values or not all(map(_known, values)) or len(op.results) != 1 or sizes_used(op):
+    values, known = op.operands, all(isinstance(v.op, Splat | Constant) for v in op.operands)
+    if not values or not known or len(op.results) != 1 or sizes_used(op):
         return None
     type_ = op.result.tensor
     size = math.prod(type_.maximum)
@@ -177,10 +177,6 @@ def _exact(op: Operator, read: ReadValue) -> Array | None:
     except IndexError:  # ids of the model that the table does not have: the check before it refuses the step
         return None
     return None if np.any(bound(op, found, read, {})) else found
-
-
-def _known(value: Value) -> bool:
-    return isinstance(value.op, (Splat, Constant))
 
 
 def _data(constants: _Constants, value: Value) -> Array:

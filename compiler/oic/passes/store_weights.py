@@ -170,8 +170,8 @@ def _part_fit(module: Module, cut: Cut, number: int, rules: list[Rule], *, auto:
     box, exact = cut.box(number)
     if layouts == (PANELS,) and storage and not (exact and whole_groups(box[-1], cut.roots[0].tensor.maximum[-1])):
         return Fit(reason="a part of it is not of whole groups")
-    fits = [_fit(values, uses, s, layouts) for s in (STORAGES if auto else (storage,) if storage else ())]
-    return next((fit for fit in fits if fit.encoding), fits[0] if fits else Fit())
+    fits = [_fit(values, uses, s, layouts) for s in (STORAGES if auto else (storage,))]
+    return next((fit for fit in fits if fit.encoding), fits[0])
 
 
 def _why_whole(cut: Cut, fits: "Sequence[Fit]", *, auto: bool) -> str:
@@ -222,7 +222,7 @@ def _chosen(module: Module, found: list[tuple[Value, list[Reader]]], text: str) 
     limit = _limit(text)
     steps: dict[Value, list[Candidate]] = {}
     for constant, uses in found:
-        more = [c for storage in STORAGES if uses and (c := _candidate(module, constant, uses, storage)) is not None]
+        more = [c for storage in STORAGES if (c := _candidate(module, constant, uses, storage)) is not None]
         steps[constant] = ladder([*more, Candidate(KEPT, filled(constant.tensor, ""), 0.0)])
     if isinstance(limit, float):
         chosen = within(limit, steps)
@@ -249,8 +249,6 @@ def _limit(text: str) -> int | float:
 def _candidate(module: Module, constant: Value, uses: list[Reader], storage: str) -> Candidate | None:
     """A storage that the constant may have."""
     type_, symbol, source = constant.tensor, constant.symbol, module.weights[constant.symbol]
-    if not type_.dtype.is_float or storage == type_.dtype.name:
-        return None
     encoding = _fit([*members(constant)], uses, storage, GROUP_LAYOUTS).encoding
     if not encoding:
         return None
@@ -324,8 +322,6 @@ def _decision(
     symbol, type_, source = constant.symbol, constant.tensor, module.weights[constant.symbol]
     assert not isinstance(source, StoredElements), f"{symbol} has a storage"
     storage, layouts = _asked(source, _names(constant), rules)
-    if storage in ("", type_.dtype.name) or not type_.dtype.is_float or not uses:
-        return Decision(symbol, KEPT, type_.nbytes, reasons.get(symbol, ""))
     fit = _fit([*members(constant)], uses, storage, layouts)
     if not fit.encoding:
         return Decision(symbol, KEPT, type_.nbytes, reasons.get(symbol) or fit.reason)
@@ -343,8 +339,10 @@ class Fit:
 
 
 def _fit(values: Sequence[Value], uses: list[Reader], storage: str, layouts: Sequence[str]) -> Fit:
-    """Of matrices that are stored in one way, groups in one of the layouts."""
+    """Of matrices that are stored in one way, groups in one of the layouts; neither, where none is asked for."""
     type_ = values[0].tensor
+    if storage in ("", type_.dtype.name) or not type_.dtype.is_float or not uses:
+        return Fit()
     parts = any(isinstance(reader.op, ConstantSelect) for reader in uses)  # that are no matrices
     if type_.rank < 2 or not type_.static or 0 in type_.shape or parts:
         return Fit(reason=NO_MATRIX)
