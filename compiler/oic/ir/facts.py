@@ -164,3 +164,25 @@ class Facts(Ranges):
 
     def _note(self, found: dict[Any, Any], key: object, what: object) -> None:
         self._journal.put(found, key, what)
+
+
+class FactWalk:
+    """A walk through the ops of a function in order, with what holds at the place of each."""
+
+    def __init__(self) -> None:
+        self.facts = Facts()
+
+    def block(self, block: Block) -> None:
+        """Every op of a block."""
+        ops: list[Op] = []
+        for op in block.ops:
+            ops += self.kept(op)
+            self.facts.learn(op)
+        block.set_ops(ops)
+
+    def kept(self, op: Op) -> list[Op]:
+        """What is left of an op, and of those in its regions."""
+        for region in op.regions:
+            with self.facts.inside(region):
+                self.block(region)
+        return [op]

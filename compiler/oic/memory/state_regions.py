@@ -86,7 +86,7 @@ class Accesses(Generic[Kept]):
     """
 
     def __init__(self, ops: Sequence[Op], known: Ranges, keep: Callable[[Sequence[Op]], Kept]) -> None:
-        self.known, self.all, self._keep = known, keep(ops), keep
+        self.known, self._keep = known, keep
         self._boxes = {op: Box.of(op) for op in ops if isinstance(op, Boxed)}
         placed = [(op, self._boxes[op].place(known) if op in self._boxes else {}) for op in ops]
         bases = Counter(tuple(place) for _, place in placed).most_common(BASES)

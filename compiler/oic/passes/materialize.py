@@ -133,13 +133,6 @@ class _Views:
                 if not accesses.are_apart(write, box) and not _puts_back(write, load, box):
                     yield write
 
-    def ends_in_write(self, load: StateLoad) -> bool:
-        """What needs the view last writes the state itself: it cannot wait for itself, nor what is before it."""
-        last = self.live.needed(load.result)
-        writes = self.writes[load.state].all if load.state in self.writes else []
-        at = self._after(writes, last)
-        return at > 0 and self.live.start[writes[at - 1]] == last
-
     def _after(self, writes: Sequence[Op], position: int) -> int:
         """How many of the writes come up to a position."""
         return bisect_right(writes, position, key=self.live.start.__getitem__)
@@ -152,16 +145,14 @@ def _puts_back(write: Op, load: StateLoad, box: Box) -> bool:
 
 def _wait(load: StateLoad, seen: _Views) -> None:
     """Let writes wait until the view is needed no more, if that can be and saves bytes."""
-    if seen.ends_in_write(load):
-        return
     live = seen.live
     block, last = load.home, live.needed(load.result)
     writes: list[Op] = []
     spare = load.result.tensor.nbytes
     for write in seen.written_meanwhile(load):
         spare -= _stored(write)
-        if write.block is not block or spare <= 0 or len(writes) == WAITING:
-            return
+        if write.block is not block or spare <= 0 or len(writes) == WAITING or live.start[write] == last:
+            return  # what needs the view last cannot wait for itself
         writes.append(write)
     if not writes:
         return

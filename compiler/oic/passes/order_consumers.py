@@ -14,7 +14,7 @@ the same refusal as in source order.
 
 from oic.ir.control import Parallel, Yield
 from oic.ir.core import Block, Op, Value
-from oic.ir.facts import Facts
+from oic.ir.facts import Facts, FactWalk
 from oic.ir.module import Module
 from oic.passes.serialize import inlined
 
@@ -24,23 +24,20 @@ def order_consumers(module: Module) -> None:
     for func in module.functions():
         if not any(isinstance(op, Parallel) for op in func.body.all_ops()):
             continue
-        mapping: dict[Value, Value] = {}
-        _block(func.body, Facts(), mapping)
-        func.body.replace(mapping)
+        walk = _Consumers()
+        walk.block(func.body)
+        func.body.replace(walk.mapping)
 
 
-def _block(block: Block, facts: Facts, mapping: dict[Value, Value]) -> None:
-    ops: list[Op] = []
-    for op in block.ops:
-        if isinstance(op, Parallel):
-            ops += _ordered(op, facts, mapping)
-            continue
-        for region in op.regions:
-            with facts.inside(region):
-                _block(region, facts, mapping)
-        facts.learn(op)
-        ops.append(op)
-    block.set_ops(ops)
+class _Consumers(FactWalk):
+    """Puts those in order that have to be; `mapping` has what takes the place of their results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mapping: dict[Value, Value] = {}
+
+    def kept(self, op: Op) -> list[Op]:
+        return _ordered(op, self.facts, self.mapping) if isinstance(op, Parallel) else super().kept(op)
 
 
 def _ordered(op: Parallel, facts: Facts, mapping: dict[Value, Value]) -> list[Op]:

@@ -13,8 +13,8 @@ and nothing else.
 """
 
 from oic.ir.control import CheckIterations
-from oic.ir.core import Block, Op
-from oic.ir.facts import Facts
+from oic.ir.core import Op
+from oic.ir.facts import FactWalk
 from oic.ir.index import AssertShape, CheckRange, ExtentBind, IndexArithmetic, IndexOp
 from oic.ir.module import Module
 from oic.ir.ranges import Ranges, may_refuse
@@ -35,32 +35,17 @@ def settle_checks(module: Module) -> None:
         sweep(func.body, Ranges())
 
 
-class _Walk:
+class _Walk(FactWalk):
     """Drops checks on the way."""
 
-    def __init__(self) -> None:
-        self.facts = Facts()
-
-    def block(self, block: Block) -> None:
-        """Every op of a block."""
-        kept: list[Op] = []
-        for op in block.ops:
-            kept += self.kept(op)
-            self.facts.learn(op)
-        block.set_ops(kept)
-
     def kept(self, op: Op) -> list[Op]:
-        """What is left of an op."""
         if isinstance(op, CheckRange) and self.facts.always(op):
             return []
         if isinstance(op, ExtentBind):
             op.checked = op.checked or self.facts.always(op)
         elif isinstance(op, AssertShape):
             op.checked = op.checked or self.facts.equal_sizes(op)
-        for region in op.regions:
-            with self.facts.inside(region):
-                self.block(region)
-        return [op]
+        return super().kept(op)
 
 
 class _Settle(_Walk):
