@@ -218,7 +218,7 @@ def lowered(
         if (only is not None and step.name not in only) or (step.alone and settings.threads > 1):
             continue
         with uncollected():
-            step.apply(module, settings)
+            step.run(module, **{name: getattr(settings, name) for name in step.takes})
         if settings.verified:
             verify(module)
         yield step, module

@@ -22,7 +22,7 @@ from oic.ir.module import Module
 from oic.ir.types import StateType
 from oic.passes.state import ring as lower_ring
 from oic.passes.state import table as lower_table
-from oic.passes.state.emitter import Emitter, Position, StateVariable, is_zeros
+from oic.passes.state.emitter import Emitter, Position, StateVariable
 from oic.passes.state.reset import lower_reset
 
 
@@ -121,7 +121,7 @@ def _mark_beside(ops: list[Op], kept: StateVariable, touched: bool) -> None:
         flags = StateType(dtypes.u8, (), type_.table[: kept.outer])
         kept.touched = _beside(ops, kept, "entry.touched", flags, 1)
     for axis, index in enumerate([*type_.table, *type_.auto]):
-        if index.reserved and not is_zeros(kept.op):
+        if index.reserved and not dtypes.is_zeros(kept.op.init, type_.dtype):  # as fresh memory is
             limit = type_.capacity_shape[axis]
             kept.filled[axis] = _beside(ops, kept, f"{index.name}.filled", StateType(dtypes.i64), limit)
 

@@ -16,6 +16,7 @@ from oic.ir.control import Parallel, Yield
 from oic.ir.core import Block, Op, Value
 from oic.ir.facts import Facts, FactWalk
 from oic.ir.module import Module
+from oic.ir.ranges import may_refuse
 from oic.passes.serialize import inlined
 
 
@@ -66,7 +67,8 @@ class _Region:
 
     def __init__(self, block: Block, facts: Facts) -> None:
         self.touches, self.writes = ({s for op in block.ops for s in op.touched(how)} for how in ("", "write"))
-        self.refuses = _may_refuse(block, facts)
+        with facts.inside(block):
+            self.refuses = may_refuse(block.ops, facts)
 
 
 Groups = list[set[int]]
@@ -113,13 +115,3 @@ def _overtaking(regions: list[_Region], groups: Groups) -> bool:
             joined |= _join(groups, j, reach)
         reach = max(reach, last.get(id(groups[j]), -1))
     return joined
-
-
-def _may_refuse(block: Block, facts: Facts) -> bool:
-    """Some op of the block, or nested in it, can end the step."""
-    with facts.inside(block):
-        for op in block.ops:
-            if facts.refuses(op) or any(_may_refuse(region, facts) for region in op.regions):
-                return True
-            facts.learn(op)
-    return False

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from oic.ir.module import Module
 from oic.passes.broadcast import broadcast
 from oic.passes.bufferize import bufferize
 from oic.passes.compute_constants import compute_constants
@@ -44,10 +43,6 @@ class Step:
     stage: str
     takes: tuple[str, ...] = ()
     alone: bool = False
-
-    def apply(self, module: Module, settings: object) -> None:
-        """Run the pass with what it takes of the settings."""
-        self.run(module, **{name: getattr(settings, name) for name in self.takes})
 
 
 PIPELINE: tuple[Step, ...] = (

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import partialmethod
 from typing import Any, NamedTuple
 
-from oic import dtypes
 from oic.diagnostics import Span
 from oic.ir import index
 from oic.ir.core import Op, Value
@@ -62,11 +61,6 @@ class StateVariable:
     def name(self, axis: int) -> str:
         """What an index or auto-dim is called in messages."""
         return f"{self.op.symbol}.{[*self.type.table, *self.type.auto][axis].name}"
-
-
-def is_zeros(op: State) -> bool:
-    """Fresh memory, all zeros, holds the initial value."""
-    return dtypes.is_zeros(0 if op.init is None else op.init, op.type.dtype)
 
 
 class Emitter:
