@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from oic.ir.control import Func, Parallel
 from oic.ir.core import Block, Op
+from oic.ir.grouping import by_key
 from oic.ir.liveness import Liveness, tensors
 from oic.ir.module import Buffer, Module
 from oic.kernels.targets import TARGETS, Target
@@ -37,7 +38,7 @@ def plan_memory(module: Module, target: Target = TARGETS["portable"], *, reuse: 
             place = value.place
             if place is not None and place.space == "arena" and place.offset is not None:
                 # A new one: the module this is a copy of shares the old.
-                value.place = replace(place, offset=buffers[place.buffer].offset)
+                value.place = replace(place, offset=buffers[place.memory].offset)
         plan.buffers += buffers.values()
     module.plan = plan
     module.stage = "planned"
@@ -66,37 +67,31 @@ def _place(body: Block, live: Liveness, arena: list[Buffer], align: int, *, reus
     return nbytes, planner.lower_bound([*arena, *least])
 
 
-def _buffers(func: Func, live: Liveness, align: int) -> dict[str, Buffer]:
+def _buffers(func: Func, live: Liveness, align: int) -> dict[tuple[str, str], Buffer]:
     """One buffer for all the values at one place, live while any of them is."""
-    found: dict[str, Buffer] = {}
-    for value in tensors(func.body):
-        place = value.place
-        if place is None or place.space not in ("arena", "entry", "input", "output") or place.offset is None:
-            continue
-        key = place.buffer if place.space == "arena" else f"{place.space}:{place.buffer}"
-        line = value.op.line if value.op is not None else 0
-        first, last = live.defined(value), live.needed(value)
-        buffer = found.setdefault(key, Buffer(
-            place.buffer, place.space, 0, value.tensor.nbytes, align, first, last, line,
-            func.symbol, place.reason,
-        ))  # fmt: skip
-        buffer.nbytes = max(buffer.nbytes, value.tensor.nbytes)
-        if first < buffer.start:
-            buffer.line, buffer.reason = line or buffer.line, place.reason
-        buffer.start, buffer.end = min(buffer.start, first), max(buffer.end, last)
+    placed = [v for v in tensors(func.body) if v.place is not None and v.place.offset is not None]
+    found: dict[tuple[str, str], Buffer] = {}
+    for (space, name), values in by_key((v.placed.memory, v) for v in placed).items():
+        if space in ("arena", "entry", "input", "output"):
+            first = min(values, key=live.defined)
+            line = first.op.line if first.op is not None else 0
+            found[space, name] = Buffer(
+                name, space, 0, max(v.tensor.nbytes for v in values), align, live.defined(first),
+                max(map(live.needed, values)), line, func.symbol, first.placed.reason,
+            )  # fmt: skip
     for op in func.body.all_ops():
         _scratch(op, func, live, found, align)
     return found
 
 
-def _scratch(op: Op, func: Func, live: Liveness, found: dict[str, Buffer], align: int) -> None:
+def _scratch(op: Op, func: Func, live: Liveness, found: dict[tuple[str, str], Buffer], align: int) -> None:
     """Working memory of a kernel, for as long as it runs."""
     if not isinstance(op, Operator) or not op.kernels:
         return
     for i, work in enumerate(op.call().scratch):
         name = f"{around(op).results[0].placed.buffer}.scratch{i or ''}"
-        name += f".{live.start[op]}" if name in found else ""
-        found[name] = Buffer(
+        name += f".{live.start[op]}" if ("arena", name) in found else ""
+        found["arena", name] = Buffer(
             name, "arena", 0, work.total(op.workers), align, live.start[op], live.start[op], op.line,
             func.symbol, f"working memory of {op.name}",
         )  # fmt: skip
