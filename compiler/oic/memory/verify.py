@@ -41,8 +41,9 @@ def verify_memory(module: Module) -> None:
     plan = module.memory
     _laid_out(module, plan)
     for func in module.functions():
+        for value in tensors(func.body):
+            _placed(value, plan, func.symbol)
         for op in walk(func.body):
-            _placed(op, plan, func.symbol)
             _kernel_fits(op)
             _coalesced(op)
             if isinstance(op, Parallel):
@@ -67,20 +68,16 @@ def _laid_out(module: Module, plan: Plan) -> None:
             raise fault(op, f"its address is not that of the plan, {weights.get(op.symbol)}")
 
 
-def _placed(op: Op, plan: Plan, symbol: str) -> None:
-    values = list(op.results)
-    if not isinstance(op, Fused):
-        values += [a for region in op.regions for a in region.args]
-    for value in values:
-        if not isinstance(value.type, TensorType):
-            continue
-        if value.place is None:
-            raise fault(op, f"{value!r} has no place")
-        if value.place.offset is None:
-            if not op.view and value.place.space != "local":
-                raise fault(op, f"{value!r} has no address and is no view")
-        elif value.place.space in ("arena", "output"):
-            _inside(op, value, value.place, plan, symbol)
+def _placed(value: Value, plan: Plan, symbol: str) -> None:
+    op = value.owner.owner if isinstance(value.owner, Block) else value.owner
+    assert op is not None
+    if value.place is None:
+        raise fault(op, f"{value!r} has no place")
+    if value.place.offset is None:
+        if not op.view and value.place.space != "local":
+            raise fault(op, f"{value!r} has no address and is no view")
+    elif value.place.space in ("arena", "output"):
+        _inside(op, value, value.place, plan, symbol)
 
 
 def _kernel_fits(op: Op) -> None:

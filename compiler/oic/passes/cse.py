@@ -25,7 +25,7 @@ Two extents of one integer are one, and shapes that were compared because of the
 """
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,7 +33,7 @@ from oic import dtypes
 from oic.ir import dims
 from oic.ir.control import Func
 from oic.ir.core import Block, Op, Value
-from oic.ir.dims import Dim, Expr, Extent
+from oic.ir.dims import Expr, Extent
 from oic.ir.index import AssertShape, CheckRange, ExtentBind, IndexAdd, IndexWrap
 from oic.ir.journal import Journal
 from oic.ir.likeness import frozen, likeness
@@ -60,15 +60,6 @@ class _Found:
     same: dict[Extent, Extent] = field(default_factory=dict)  # what takes an extent's place, wherever it is
     values: dict[Value, Value] = field(default_factory=dict)  # and a value's: an op hears of it once, at its turn
     journal: Journal = field(default_factory=Journal)  # of `given` and `bound`
-
-    def size(self, size: Dim) -> Dim:
-        """A size of the extents that take the place of its own."""
-        if isinstance(size, int) or self.same.keys().isdisjoint(dims.extents([size])):
-            return size
-        return dims.substitute(size, lambda extent: dims.of(self.same.get(extent, extent)))
-
-    def shape(self, shape: Sequence[Dim]) -> tuple[Dim, ...]:
-        return tuple(map(self.size, shape))
 
 
 def _block(block: Block, found: _Found) -> None:
@@ -97,7 +88,7 @@ def _block(block: Block, found: _Found) -> None:
             elif first.maximum <= op.extent.maximum:
                 found.same[op.extent] = first
                 continue
-        elif isinstance(op, AssertShape) and found.same and found.shape(op.x.shape) == found.shape(op.shape):
+        elif isinstance(op, AssertShape) and _resized([*op.x.shape], found) == _resized(op.shape, found):
             found.values[op.result] = op.x
             continue
         elif isinstance(op, (StateSet, StateAdd)) and not op.indices:
@@ -155,12 +146,12 @@ def _use_first(module: Module, found: _Found) -> None:
 
 
 def _resized(part: Any, found: _Found) -> Any:
-    """A type, a size, or several, as they are where no extent in them gives way."""
+    """A type, a size, or several, of the extents that take the place of their own."""
     kind = type(part)
     if kind is TensorType:
-        return part if part.static else part.with_shape(found.shape(part.shape))
-    if kind is Expr:
-        return found.size(part)
+        return part if part.static else part.with_shape(_resized(part.shape, found))
+    if kind is Expr and not found.same.keys().isdisjoint(dims.extents([part])):
+        return dims.substitute(part, lambda extent: dims.of(found.same.get(extent, extent)))
     if kind is list or kind is tuple:
         return kind(_resized(item, found) for item in part)
     return part
