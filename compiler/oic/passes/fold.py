@@ -20,12 +20,12 @@ import numpy as np
 
 from oic import dtypes
 from oic.dtypes import Array
-from oic.ir.control import CheckIterations, Cond, For, Func, If
+from oic.ir.control import Cond, For, Func, If
 from oic.ir.core import Block, Op, Value, sizes_used
 from oic.ir.index import CheckIds, CheckRange, IndexConst, IndexLoad, IndexOp
 from oic.ir.likeness import likeness
 from oic.ir.module import Module
-from oic.ir.ranges import Ranges, may_refuse
+from oic.ir.ranges import Ranges
 from oic.ir.state import Constant, IndexTensor, Splat
 from oic.ir.types import TensorType
 from oic.operators.base import Operator
@@ -91,8 +91,6 @@ def _block(constants: _Constants, ranges: Ranges, block: Block, known: dict[Valu
             continue
         for region in op.regions:
             _block(constants, ranges, region, known)
-        if isinstance(op, CheckIterations) and not may_refuse(op.ends.ops, ranges):
-            continue
         new = _folded(constants, ranges, op)
         if isinstance(new, Value):
             known[op.result] = new

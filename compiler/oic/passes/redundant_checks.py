@@ -45,7 +45,9 @@ class _Walk(FactWalk):
             op.checked = op.checked or self.facts.always(op)
         elif isinstance(op, AssertShape):
             op.checked = op.checked or self.facts.equal_sizes(op)
-        return super().kept(op)
+        left = super().kept(op)
+        passes = isinstance(op, CheckIterations) and not may_refuse(op.ends.ops, self.facts)
+        return [] if passes else left
 
 
 class _Settle(_Walk):
@@ -57,6 +59,4 @@ class _Settle(_Walk):
             return self.kept(found) if isinstance(found, Op) else []  # it may be folded again
         if isinstance(op, IndexArithmetic):
             op.checked = op.checked or self.facts.fits(op)
-        left = super().kept(op)
-        passes = isinstance(op, CheckIterations) and not may_refuse(op.ends.ops, self.facts)
-        return [] if passes else left
+        return super().kept(op)
