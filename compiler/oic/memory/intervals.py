@@ -28,11 +28,9 @@ class Intervals(Generic[Item]):
 
     def meeting(self, first: int, last: int) -> Iterator[Item]:
         """The items needed at a position from `first` to `last`, by their first positions; looked for as asked for."""
-        return (item for *_, item in merge(*self._near(first, last)))
-
-    def _near(self, first: int, last: int) -> Iterator[Iterator[tuple[int, int, int, Item]]]:
-        """Of every class those that meet the positions."""
+        near: list[Iterator[tuple[int, int, int, Item]]] = []
         for size, rows in self._classes.items():
             low = bisect_left(rows, first - (1 << size) + 1, key=itemgetter(0))
             high = bisect_right(rows, last, key=itemgetter(0))
-            yield (row for row in map(rows.__getitem__, range(low, high)) if row[2] >= first)
+            near.append(row for row in map(rows.__getitem__, range(low, high)) if row[2] >= first)
+        return (item for *_, item in merge(*near))

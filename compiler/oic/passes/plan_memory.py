@@ -11,7 +11,7 @@ as long as the op runs: regions run at once.
 from dataclasses import replace
 
 from oic.ir.control import Func, Parallel
-from oic.ir.core import Block, Op
+from oic.ir.core import Block
 from oic.ir.grouping import by_key
 from oic.ir.liveness import Liveness, tensors
 from oic.ir.module import Buffer, Module
@@ -68,7 +68,7 @@ def _place(body: Block, live: Liveness, arena: list[Buffer], align: int, *, reus
 
 
 def _buffers(func: Func, live: Liveness, align: int) -> dict[tuple[str, str], Buffer]:
-    """One buffer for all the values at one place, live while any of them is."""
+    """One buffer for all the values at one place, live while any of them is, and those of kernels' working memory."""
     placed = [v for v in tensors(func.body) if v.place is not None and v.place.offset is not None]
     found: dict[tuple[str, str], Buffer] = {}
     for (space, name), values in by_key((v.placed.memory, v) for v in placed).items():
@@ -79,19 +79,12 @@ def _buffers(func: Func, live: Liveness, align: int) -> dict[tuple[str, str], Bu
                 name, space, 0, max(v.tensor.nbytes for v in values), align, live.defined(first),
                 max(map(live.needed, values)), line, func.symbol, first.placed.reason,
             )  # fmt: skip
-    for op in func.body.all_ops():
-        _scratch(op, func, live, found, align)
+    for op in func.body.all_ops():  # working memory of a kernel, for as long as it runs
+        for i, work in enumerate(op.call().scratch if isinstance(op, Operator) and op.kernels else ()):
+            at, name = live.start[op], f"{around(op).results[0].placed.buffer}.scratch{i or ''}"
+            name += f".{at}" if ("arena", name) in found else ""
+            found["arena", name] = Buffer(
+                name, "arena", 0, work.total(op.workers), align, at, at, op.line,
+                func.symbol, f"working memory of {op.name}",
+            )  # fmt: skip
     return found
-
-
-def _scratch(op: Op, func: Func, live: Liveness, found: dict[tuple[str, str], Buffer], align: int) -> None:
-    """Working memory of a kernel, for as long as it runs."""
-    if not isinstance(op, Operator) or not op.kernels:
-        return
-    for i, work in enumerate(op.call().scratch):
-        name = f"{around(op).results[0].placed.buffer}.scratch{i or ''}"
-        name += f".{live.start[op]}" if ("arena", name) in found else ""
-        found["arena", name] = Buffer(
-            name, "arena", 0, work.total(op.workers), align, live.start[op], live.start[op], op.line,
-            func.symbol, f"working memory of {op.name}",
-        )  # fmt: skip
