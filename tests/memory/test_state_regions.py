@@ -67,7 +67,6 @@ def test_what_is_left_out_is_apart(bases: int, most: int, monkeypatch: pytest.Mo
     ops = [op for op in module.all_ops() if isinstance(op, (StateLoad, StateStore))]
     known = Ranges(module.all_ops())
     accesses = Accesses(ops, known, list[Op])
-    assert accesses.all == ops
     assert len(ops) == 12
     left = 0
     for op in ops:
