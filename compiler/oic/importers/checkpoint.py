@@ -68,10 +68,13 @@ class Checkpoint:
 
     # -- configuration
 
-    def value(self, key: str) -> Any:
-        """What is said for a key; None: nothing."""
+    def _said(self, key: str) -> Any:
         found = self.config.get(key)
-        found = self.config.get(self.scope + key) if found is None else found
+        return self.config.get(self.scope + key) if found is None else found
+
+    def value(self, key: str) -> Any:
+        """What is said for a key, or the family means by it; None: nothing."""
+        found = self._said(key)
         if found is None and key in self.usual:
             found = self.assumed[key] = self.usual[key]
         return found
@@ -98,14 +101,15 @@ class Checkpoint:
         self._should(value > 0, keys, value, "above 0")
         return value
 
-    def layers(self, *keys: str, most: int | None = None) -> int:
-        """A number of layers, likewise; not more than `most`, or than there are tensors."""
-        value, known = self.size(*keys), len(self.model.names()) if most is None else most
+    def layers(self, *keys: str, most: int | None = None, told: int = 0) -> int:
+        """A number of layers, as a size; not more than `most`, or than there are tensors."""
+        value, known = self.size(*keys, told=told), len(self.model.names()) if most is None else most
         self._should(value <= known, keys, value, f"at most {known}, by the weights that are there")
         return value
 
-    def size(self, *keys: str, default: int | None = None) -> int:
-        """A positive integer, likewise."""
+    def size(self, *keys: str, default: int | None = None, told: int = 0) -> int:
+        """A positive integer, likewise; where none of the keys is there, what shapes tell, unless that is 0."""
+        self.fill(keys, told)
         value = self._first(keys, default)
         whole = isinstance(value, int) and not isinstance(value, bool)
         self._should(whole and value >= 1, keys, value, "a positive integer")
@@ -153,9 +157,9 @@ class Checkpoint:
         """Refuse a value that is not what is wanted."""
         key = next(filter(self.has, keys), keys[0])
         if not holds and value is None:
+            self.ask(keys)
             hint = did_you_mean(key, [k for k in self.config if k not in key]) or f"--set {key}=…"
-            said = f"{self.said_in} has no '{key}'" if self.said_in else f"nothing says '{key}'"
-            raise fail("import-config", f"{self.model.name}: {said}", hint=hint)
+            raise fail("import-config", f"{self.model.name}: {self.said_in} has no '{key}'", hint=hint)
         if not holds:
             raise fail("import-config", f"{self.model.name}: '{key}' is {value!r}, and should be {wanted}")
 
@@ -206,6 +210,11 @@ class Checkpoint:
         shape = self.model.info(self.first(name)).shape
         return shape[1:] if name.endswith(STACKED) else shape
 
+    def extent(self, name: str, axis: int) -> int:
+        """The extent of a matrix along an axis; 0 where it is not there, or is no matrix."""
+        shape = self.shape(name)
+        return shape[axis] if len(shape) == 2 else 0
+
     def count(self, pattern: str) -> int:
         """Layers up to the last that a pattern has a tensor for."""
         if pattern.endswith(STACKED):
@@ -213,14 +222,9 @@ class Checkpoint:
         numbers = range(len(self.model.names()))
         return max((i + 1 for i in numbers if self.model.has(pattern.replace("{l}", str(i)))), default=0)
 
-    def fill(self, **told: int | None) -> None:
-        """What shapes tell, for keys that the configuration leaves out; None and 0: they tell nothing."""
-        for key, value in told.items():
-            self.fill_first((key,), value)
-
-    def fill_first(self, keys: tuple[str, ...], told: int | None) -> None:
-        """Likewise, for the first of several keys of the same meaning where none is there."""
-        if told and keys[0] not in self.absent and not any(map(self.has, keys)):
+    def fill(self, keys: tuple[str, ...], told: int) -> None:
+        """What weights tell, for the first of several keys of one meaning where none is said; 0: they tell nothing."""
+        if told and keys[0] not in self.absent and all(self._said(key) is None for key in keys):
             self.config[keys[0]] = told
 
     def equal(self, a: str, b: str) -> bool:

@@ -81,8 +81,7 @@ def mixture(c: Checkpoint, layer: str, activation: str, mixed: Sequence[bool]) -
         c.same(key, mixed, "experts")
     up, down, gate, router = (Matrix.of(c, f"{layer}{m.place}{name}") for name in (m.up, m.down, m.gate, m.router))
     routed = next(iter(c.shape(router.tensor)), 0)
-    c.fill_first(COUNTS, routed)
-    count = c.layers(*COUNTS, most=routed)  # before there are names of so many
+    count = c.layers(*COUNTS, most=routed, told=routed)  # before there are names of so many
     groups = c.value("n_group")
     c.demand(groups in (None, 0, 1, c.value("topk_group")), "n_group", groups, "1, or all in 'topk_group'")
     place, *widths = m.shared

@@ -16,21 +16,20 @@ Names = tuple[tuple[str, ...], ...]
 
 
 def _transformer(
-    read: Callable[[Checkpoint], Decoder | EncoderDecoder], buffers: str, signs: Names = (),
-    shapes: Callable[[Checkpoint], None] | None = None, asks: Names = (),
-) -> Family:  # fmt: skip
-    return Family(lambda c, request: transformer_program(c, read(c), buffers, request), signs, shapes, asks)
+    read: Callable[[Checkpoint], Decoder | EncoderDecoder], buffers: str, signs: Names = (), asks: Names = ()
+) -> Family:
+    return Family(lambda c, request: transformer_program(c, read(c), buffers, request), signs, asks)
 
 
-_LLAMA = _transformer(llama.read, llama.BUFFERS, llama.SIGNS, llama.shapes, llama.ASKS)
-_GRANITE = _transformer(llama.read, llama.BUFFERS, llama.SIGNS, llama.shapes, llama.GRANITE_ASKS)
-_BART = _transformer(bart.read, bart.BUFFERS, bart.SIGNS, bart.shapes, bart.ASKS)
+_LLAMA = _transformer(llama.read, llama.BUFFERS, llama.SIGNS, llama.ASKS)
+_GRANITE = _transformer(llama.read, llama.BUFFERS, llama.SIGNS, llama.GRANITE_ASKS)
+_BART = _transformer(bart.read, bart.BUFFERS, bart.SIGNS)
 FAMILIES = {
-    "gpt2": _transformer(gpt2.read, gpt2.BUFFERS, gpt2.SIGNS, gpt2.shapes, gpt2.ASKS),
-    "gpt_neo": _transformer(gpt_neo.read, gpt_neo.BUFFERS, gpt_neo.SIGNS, gpt_neo.shapes, gpt_neo.ASKS),
-    "gpt_neox": _transformer(llama.gpt_neox, llama.NEOX_BUFFERS, llama.NEOX_SIGNS, None, llama.NEOX_ASKS),
-    "opt": _transformer(opt.read, "^$", opt.SIGNS, opt.shapes, opt.ASKS),
-    meta.META: _transformer(meta.read, meta.BUFFERS, meta.SIGNS, meta.shapes, meta.ASKS),
+    "gpt2": _transformer(gpt2.read, gpt2.BUFFERS, gpt2.SIGNS),
+    "gpt_neo": _transformer(gpt_neo.read, gpt_neo.BUFFERS, gpt_neo.SIGNS),
+    "gpt_neox": _transformer(llama.gpt_neox, llama.NEOX_BUFFERS, llama.NEOX_SIGNS, llama.NEOX_ASKS),
+    "opt": _transformer(opt.read, "^$", opt.SIGNS),
+    meta.META: _transformer(meta.read, meta.BUFFERS, meta.SIGNS),
     rwkv.RWKV: Family(rwkv.program, rwkv.SIGNS),
     "mamba": Family(mamba.program, mamba.SIGNS),
     "falcon_mamba": Family(mamba.program),
@@ -38,8 +37,8 @@ FAMILIES = {
     gru.GRU: Family(gru.program, gru.SIGNS),
     **dict.fromkeys(llama.FAMILIES, _LLAMA),
     **dict.fromkeys(("granite", "granitemoehybrid", "granitemoe", "granitemoeshared"), _GRANITE),
-    "t5": _transformer(t5.read, t5.BUFFERS, t5.SIGNS, t5.shapes, t5.ASKS),
-    "mt5": _transformer(t5.read, t5.BUFFERS, (), t5.shapes, t5.ASKS),  # its names are those of t5
+    "t5": _transformer(t5.read, t5.BUFFERS, t5.SIGNS, t5.ASKS),
+    "mt5": _transformer(t5.read, t5.BUFFERS, (), t5.ASKS),  # its names are those of t5
     "bart": _BART,
     "mbart": _BART,
 }
@@ -53,7 +52,7 @@ GGUF, GGUF_MAMBA = _transformer(gguf.read, gguf.BUFFERS), Family(mamba.gguf_prog
 
 
 def family_of(c: Checkpoint) -> Family:
-    """The family that the configuration names, or the tensors' names tell; sizes that shapes tell are filled in."""
+    """The family that the configuration names, or the tensors' names tell."""
     if c.has(gguf.ARCHITECTURE):
         return GGUF_MAMBA if c.value(gguf.ARCHITECTURE) == gguf.MAMBA else GGUF
     for key in COUNTS if c.family not in MIXTURES else ():
@@ -68,8 +67,6 @@ def family_of(c: Checkpoint) -> Family:
         name = _told(c)
     c.config["model_type"] = name
     family = FAMILIES[name]
-    if family.shapes is not None:
-        family.shapes(c)
     c.ask(*family.asks)
     return family
 

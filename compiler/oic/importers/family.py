@@ -82,11 +82,10 @@ class Family:
 
     write   the graph of a checkpoint
     signs   sets of tensor names, each of which tells the family where no configuration does
-    shapes  fills in what shapes tell, before the configuration is read
-    asks    keys (of one meaning) that a model without a configuration has to be told
+    asks    keys (of one meaning) that a model without a configuration has to be told, though a configuration need not
+            say them
     """
 
     write: Callable[[Checkpoint, Request], FamilyGraph]
     signs: tuple[tuple[str, ...], ...] = ()
-    shapes: Callable[[Checkpoint], None] | None = None
     asks: tuple[tuple[str, ...], ...] = ()

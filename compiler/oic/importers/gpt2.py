@@ -9,7 +9,6 @@ SIGNS = tuple(
     for prefix in ("transformer.", "")
     for end in (".weight", "")
 )
-ASKS = (("n_head", "num_attention_heads"),)
 LAYERS = ("n_layer", "num_hidden_layers")
 POSITIONS = ("n_positions", "n_ctx", "block_size")
 
@@ -20,21 +19,11 @@ def _table(c: Checkpoint, name: str) -> str:
     return prefix + name if c.model.has(prefix + name) else f"{prefix}{name}.weight"
 
 
-def shapes(c: Checkpoint) -> None:
-    """All sizes but the number of heads."""
-    tokens, positions = c.shape(_table(c, "wte")), c.shape(_table(c, "wpe"))
-    layer = c.prefix("transformer.", "", probe="h.0.ln_1.weight") + "h.{l}."
-    if len(tokens) == 2 and len(positions) == 2:
-        c.fill(vocab_size=tokens[0], n_embd=tokens[1])
-        c.fill_first(POSITIONS, positions[0])
-    c.fill_first(LAYERS, c.count(layer + "ln_1.weight"))
-    c.fill(n_inner=max(c.shape(layer + "mlp.c_fc.weight"), default=0))
-
-
 def read(c: Checkpoint) -> Decoder:
     """Source: `gpt2` in Hugging Face's transformers; karpathy's minGPT and nanoGPT, `model.py`."""
     c.require("add_cross_attention", c.flag("add_cross_attention", default=False), False)
-    width, heads = c.size("n_embd"), c.size("n_head", "num_attention_heads")
+    tokens, places = _table(c, "wte"), _table(c, "wpe")
+    width, heads = c.size("n_embd", told=c.extent(tokens, 1)), c.size("n_head", "num_attention_heads")
     c.demand(width % heads == 0, "n_head", heads, f"a divisor of 'n_embd', {width}")
     eps = c.number("layer_norm_epsilon", default=1e-5)
     prefix = c.prefix("transformer.", "", probe="h.0.ln_1.weight")
@@ -52,12 +41,13 @@ def read(c: Checkpoint) -> Decoder:
     def matrix(name: str) -> Matrix:
         return Matrix(f"{layer}{name}.weight", bias(layer + name), by_columns=by_columns)
 
-    positions = c.size(*POSITIONS, default=1024)
+    positions = c.size(*POSITIONS, default=1024, told=c.extent(places, 0))
+    inner = max(c.shape(layer + "mlp.c_fc.weight"), default=0)
     return Decoder(
-        family="gpt2", vocab=c.size("vocab_size"), width=width, heads=heads, kv_heads=heads,
-        head_size=width // heads, inner=c.size("n_inner", default=4 * width), context=positions,
-        layers=(Layer(),) * c.layers(*LAYERS),
-        embed=_table(c, "wte"), positions=Places(_table(c, "wpe"), positions),
+        family="gpt2", vocab=c.size("vocab_size", told=c.extent(tokens, 0)), width=width, heads=heads, kv_heads=heads,
+        head_size=width // heads, inner=c.size("n_inner", default=4 * width, told=inner), context=positions,
+        layers=(Layer(),) * c.layers(*LAYERS, told=c.count(layer + "ln_1.weight")),
+        embed=tokens, positions=Places(places, positions),
         qkv=matrix("attn.c_attn"), o=matrix("attn.c_proj"), network=Network(
             matrix("mlp.c_fc"), matrix("mlp.c_proj"),
             c.text("activation_function", default="gelu" if plain else "gelu_new"),
@@ -65,5 +55,5 @@ def read(c: Checkpoint) -> Decoder:
         before_attention=norm(layer + "ln_1"), before_network=norm(layer + "ln_2"), final=norm(prefix + "ln_f"),
         scale=None if c.flag("scale_attn_weights", default=True) else 1.0,
         by_layer=c.flag("scale_attn_by_inverse_layer_idx", default=False),
-        head=head(c, "lm_head", _table(c, "wte"), default=by_columns or not c.model.has("lm_head.weight")),
+        head=head(c, "lm_head", tokens, default=by_columns or not c.model.has("lm_head.weight")),
     )  # fmt: skip

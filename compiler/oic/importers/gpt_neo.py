@@ -5,36 +5,25 @@ from oic.importers.decoder import Decoder, Layer, Matrix, Network, Norm, Places,
 
 BUFFERS = r"\.attn\.attention\.(bias|masked_bias)$"
 SIGNS = tuple((f"{prefix}h.0.attn.attention.q_proj.weight",) for prefix in ("transformer.", ""))
-ASKS = (("num_heads", "num_attention_heads"),)
+HEADS = ("num_heads", "num_attention_heads")
 LAYERS = ("num_layers", "num_hidden_layers")
 TYPES = "attention_types"
 
 
-def _prefix(c: Checkpoint) -> str:
-    return c.prefix("transformer.", "", probe="wte.weight")
-
-
-def shapes(c: Checkpoint) -> None:
-    """All sizes but the number of heads."""
-    prefix = _prefix(c)
-    tokens, places, inner = (c.shape(f"{prefix}{n}.weight") for n in ("wte", "wpe", "h.{l}.mlp.c_fc"))
-    if len(tokens) == len(places) == len(inner) == 2:
-        c.fill(vocab_size=tokens[0], hidden_size=tokens[1], intermediate_size=inner[0])
-        c.fill(max_position_embeddings=places[0])
-        c.fill_first(LAYERS, c.count(f"{prefix}h.{{l}}.ln_1.weight"))
-
-
 def read(c: Checkpoint) -> Decoder:
     """Source: `gpt_neo` in Hugging Face's transformers."""
-    width, heads, places = c.size("hidden_size"), c.size(*ASKS[0]), c.size("max_position_embeddings", default=2048)
-    c.demand(width % heads == 0, ASKS[0][0], heads, f"a divisor of 'hidden_size', {width}")
-    prefix, eps = _prefix(c), c.number("layer_norm_epsilon", default=1e-5)
-    layer, embed = prefix + "h.{l}.", f"{prefix}wte.weight"
+    prefix, eps = c.prefix("transformer.", "", probe="wte.weight"), c.number("layer_norm_epsilon", default=1e-5)
+    layer, embed, table = prefix + "h.{l}.", f"{prefix}wte.weight", f"{prefix}wpe.weight"
+    width, heads = c.size("hidden_size", told=c.extent(embed, 1)), c.size(*HEADS)
+    c.demand(width % heads == 0, HEADS[0], heads, f"a divisor of 'hidden_size', {width}")
+    places = c.size("max_position_embeddings", default=2048, told=c.extent(table, 0))
+    inner = c.size("intermediate_size", default=4 * width, told=c.extent(f"{layer}mlp.c_fc.weight", 0))
     q, k, v, o = (Matrix.of(c, f"{layer}attn.attention.{n}_proj") for n in ("q", "k", "v", "out"))
     return Decoder(
-        family="gpt_neo", vocab=c.size("vocab_size"), width=width, heads=heads, kv_heads=heads,
-        head_size=width // heads, inner=c.size("intermediate_size", default=4 * width), context=places,
-        layers=_layers(c, c.layers(*LAYERS)), embed=embed, positions=Places(f"{prefix}wpe.weight", places),
+        family="gpt_neo", vocab=c.size("vocab_size", told=c.extent(embed, 0)), width=width, heads=heads,
+        kv_heads=heads, head_size=width // heads, inner=inner, context=places,
+        layers=_layers(c, c.layers(*LAYERS, told=c.count(f"{layer}ln_1.weight"))), embed=embed,
+        positions=Places(table, places),
         q=q, k=k, v=v, o=o, scale=1.0, network=Network(
             Matrix.of(c, f"{layer}mlp.c_fc"), Matrix.of(c, f"{layer}mlp.c_proj"),
             c.text("activation_function", default="gelu_new"),

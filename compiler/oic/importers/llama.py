@@ -133,23 +133,6 @@ TYPES = {
 """Types of layers of a family, where there are others than these two."""
 
 
-def shapes(c: Checkpoint) -> None:
-    """Sizes; those of heads too, where their number is known."""
-    prefix = c.prefix("model.", "", probe="embed_tokens.weight")
-    layer = prefix + "layers.{l}."
-    embed, q, k = (c.shape(name) for name in (
-        prefix + "embed_tokens.weight", layer + "self_attn.q_proj.weight", layer + "self_attn.k_proj.weight"
-    ))  # fmt: skip
-    inner = c.shape(f"{layer}mlp.{_first(c, layer + 'mlp.', 'up_proj', 'c_fc', 'fc1')}.weight")
-    if len(embed) == len(inner) == len(q) == len(k) == 2:
-        c.fill(vocab_size=embed[0], hidden_size=embed[1], intermediate_size=inner[0])
-        c.fill(num_hidden_layers=c.count(layer + "self_attn.q_proj.weight"))
-        if c.has("num_attention_heads"):
-            size = max(1, q[0] // c.size("num_attention_heads"))
-            c.fill(head_dim=size)
-            c.fill(num_key_value_heads=k[0] // (c.size("head_dim") if c.has("head_dim") else size))
-
-
 def read(c: Checkpoint) -> Decoder:
     """Source: the configurations and weights of these families in Hugging Face's transformers."""
     for known, other in OTHER_KEYS.get(c.family, {}).items():
@@ -157,22 +140,22 @@ def read(c: Checkpoint) -> Decoder:
             c.config[known] = c.config[other]
     c.absent -= NOT_SET.get(c.family, set())
     c.assume(DEFAULTS.get(c.family, {}))
-    width, heads = c.size("hidden_size"), c.size("num_attention_heads")
-    size = c.size("head_dim", default=max(1, width // heads))
     prefix = c.prefix("model.", "", probe="embed_tokens.weight")
-    layer = prefix + "layers.{l}."
-    modules, kinds = _Modules(c), layers(c, c.layers("num_hidden_layers"), size)
+    layer, embed = prefix + "layers.{l}.", prefix + "embed_tokens.weight"
+    q, k = (f"{layer}self_attn.{n}_proj.weight" for n in "qk")
+    width, heads = c.size("hidden_size", told=c.extent(embed, 1)), c.size("num_attention_heads")
+    size = c.size("head_dim", default=max(1, width // heads), told=c.extent(q, 0) // heads)
+    modules, kinds = _Modules(c), layers(c, c.layers("num_hidden_layers", told=c.count(q)), size)
     parallel = c.flag("use_parallel_residual", default=False)
     dense = dense_layers(c, len(kinds))
     experts = None if all(dense) else mixture(c, layer, _activation(c), [not alone for alone in dense])
     if experts:
         kinds = tuple(replace(kind, dense=alone) for kind, alone in zip(kinds, dense))
     return Decoder(
-        family=c.family, vocab=c.size("vocab_size"), width=width, heads=heads,
-        kv_heads=c.size("num_key_value_heads", default=heads), head_size=size,
-        inner=_inner(c) if any(dense) else 0,
-        context=Decoder.room(c.size(CONTEXT, default=2048), kinds), layers=kinds,
-        embed=prefix + "embed_tokens.weight",
+        family=c.family, vocab=c.size("vocab_size", told=c.extent(embed, 0)), width=width, heads=heads,
+        kv_heads=c.size("num_key_value_heads", default=heads, told=c.extent(k, 0) // size), head_size=size,
+        inner=_inner(c, layer + "mlp.") if any(dense) else 0,
+        context=Decoder.room(c.size(CONTEXT, default=2048), kinds), layers=kinds, embed=embed,
         embed_scale=math.sqrt(width) if c.family in GEMMAS else _told(c, "embedding_multiplier", 1),
         network=_network(c, modules, layer + NETWORKS.get(c.family, "mlp.")) if any(dense) else None, experts=experts,
         convolution=_convolution(c, layer + "conv.") if c.present(layer + "conv.conv.weight") else None,
@@ -180,7 +163,7 @@ def read(c: Checkpoint) -> Decoder:
         parallel=parallel, residual_scale=_told(c, "residual_multiplier", 1),
         final=modules.norm(prefix, "norm", "final_layernorm", "embedding_norm", asked=True),
         final_softcap=_told(c, "final_logit_softcapping"),
-        head=head(c, "lm_head", prefix + "embed_tokens.weight", default=c.family in TIED),
+        head=head(c, "lm_head", embed, default=c.family in TIED),
         **_attention(c, modules, layer + "self_attn.", size), **_norms(c, modules, layer, parallel), **_logits(c),
     )  # fmt: skip
 
@@ -294,9 +277,10 @@ def _scan(c: Checkpoint, place: str) -> Scan:
     )  # fmt: skip
 
 
-def _inner(c: Checkpoint) -> int:
+def _inner(c: Checkpoint, place: str) -> int:
     """The width inside the network, which LFM2 makes of what it says."""
-    said = c.size("shared_intermediate_size" if c.family == "granitemoehybrid" else "intermediate_size")
+    told = c.extent(f"{place}{_first(c, place, 'up_proj', 'c_fc', 'fc1')}.weight", 0)
+    said = c.size("shared_intermediate_size" if c.family == "granitemoehybrid" else "intermediate_size", told=told)
     if c.family != "lfm2" or not c.flag("block_auto_adjust_ff_dim", default=True):
         return said
     factor, multiple = c.optional("block_ffn_dim_multiplier"), c.size("block_multiple_of", default=256)

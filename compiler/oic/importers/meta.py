@@ -6,7 +6,6 @@ from oic.importers.decoder import Decoder, Layer, Matrix, Network, Norm, RotaryE
 META = "llama_meta"
 BUFFERS = r"^freq_cis_(real|imag)$|^rope\.freqs$"
 SIGNS = (("tok_embeddings",), ("tok_embeddings.weight",))
-ASKS = (("n_heads", "num_attention_heads"),)
 NAMES = {
     "embed": ("tok_embeddings.weight", "tok_embeddings"),
     "norm_attention": ("layers.{l}.attention_norm.weight", "rms_att"),
@@ -34,31 +33,19 @@ def _name(c: Checkpoint, part: str) -> str:
     return short + STACKED if "{l}" in plain else short
 
 
-def shapes(c: Checkpoint) -> None:
-    """Sizes, layers, and heads of keys and values where heads of queries are known."""
-    embed, hidden = c.shape(_name(c, "embed")), c.shape(_name(c, "w1"))
-    if len(embed) != 2 or len(hidden) != 2:
-        return
-    c.config["vocab_size"] = embed[0]  # published configurations may say -1
-    c.fill_first(SIZES["dim"], embed[1])
-    c.fill_first(SIZES["n_layers"], c.count(_name(c, "wq")))
-    table, keys = c.shape("freq_cis_real"), c.shape(_name(c, "wk"))
-    if len(table) == 2:
-        c.fill_first(SIZES["n_heads"], embed[1] // max(1, 2 * table[1]))
-    if len(keys) == 2 and any(map(c.has, SIZES["n_heads"])):
-        c.fill_first(SIZES["n_kv_heads"], keys[0] * c.size(*SIZES["n_heads"]) // max(1, embed[1]))
-
-
 def read(c: Checkpoint) -> Decoder:
     """Source: llama2.c (`run.c`, `export.py`) and Meta's `llama` (`model.py`): rotary positions turn adjacent pairs."""
-    width, heads = c.size(*SIZES["dim"]), c.size(*SIZES["n_heads"])
+    embed, layers = _name(c, "embed"), c.count(_name(c, "wq"))
+    width = c.size(*SIZES["dim"], told=c.extent(embed, 1))
+    pairs = c.extent("freq_cis_real", 1)
+    heads = c.size(*SIZES["n_heads"], told=width // (2 * pairs) if pairs else 0)
     c.demand(width % heads == 0, "n_heads", heads, f"a divisor of 'dim', {width}")
     if c.has("use_scaled_rope"):
         c.require("use_scaled_rope", c.flag("use_scaled_rope", default=False), False)
     eps = c.number("norm_eps", "rms_norm_eps", default=1e-5)
-    hidden = c.shape(_name(c, "w1"))
     if c.present(NAMES["wq"][1]):  # llama2.c begins and ends every text with token 1
-        c.fill(bos_token_id=1, eos_token_id=1)
+        c.fill(("bos_token_id",), 1)
+        c.fill(("eos_token_id",), 1)
 
     def norm(part: str) -> Norm:
         return Norm(_name(c, part), "rms", eps)
@@ -68,12 +55,12 @@ def read(c: Checkpoint) -> Decoder:
 
     rope = RotaryEmbedding(c.positive("rope_theta", default=10000.0), width // heads, style="interleaved")
     return Decoder(
-        family=META, vocab=c.size("vocab_size"), width=width, heads=heads,
-        kv_heads=c.size(*SIZES["n_kv_heads"], default=heads), head_size=width // heads,
-        inner=hidden[0] if hidden else c.size("hidden_dim", "intermediate_size"),
+        family=META, vocab=c.extent(embed, 0) or c.size("vocab_size"),  # published configurations may say -1
+        width=width, heads=heads, head_size=width // heads,
+        kv_heads=c.size(*SIZES["n_kv_heads"], default=heads, told=c.extent(_name(c, "wk"), 0) * heads // width),
+        inner=c.extent(_name(c, "w1"), 0) or c.size("hidden_dim", "intermediate_size"),
         context=c.size(*SIZES["seq_len"], default=2048),
-        layers=(Layer(rope=rope),) * c.layers(*SIZES["n_layers"], most=c.count(_name(c, "wq")) or None),
-        embed=_name(c, "embed"),
+        layers=(Layer(rope=rope),) * c.layers(*SIZES["n_layers"], most=layers or None, told=layers), embed=embed,
         q=matrix("wq"), k=matrix("wk"), v=matrix("wv"), o=matrix("wo"),
         network=Network(matrix("w3"), matrix("w2"), "silu", gate=matrix("w1")),
         before_attention=norm("norm_attention"), before_network=norm("norm_network"), final=norm("final"),

@@ -7,44 +7,30 @@ SIGNS = tuple(
     (f"{prefix}decoder.layers.0.self_attn_layer_norm.weight", f"{prefix}decoder.{other}.weight")
     for prefix in ("model.", "") for other in ("final_layer_norm", "project_in")
 )  # fmt: skip
-ASKS = (("num_attention_heads",),)
 FIRST = 2
 """The row of the first position: those before it were for padding."""
 EPS = 1e-5
 
 
-def _prefix(c: Checkpoint) -> str:
-    return c.prefix("model.decoder.", "decoder.", probe="embed_tokens.weight")
-
-
-def shapes(c: Checkpoint) -> None:
-    """All sizes but the number of heads."""
-    prefix = _prefix(c)
-    first = f"{prefix}layers.{{l}}.fc1.weight"
-    embed, places = (c.shape(f"{prefix}embed_{name}.weight") for name in ("tokens", "positions"))
-    inner = c.shape(first)
-    if len(embed) == len(places) == len(inner) == 2:
-        c.fill(vocab_size=embed[0], hidden_size=places[1], word_embed_proj_dim=embed[1], ffn_dim=inner[0])
-        c.fill(max_position_embeddings=max(0, places[0] - FIRST), num_hidden_layers=c.count(first))
-
-
 def read(c: Checkpoint) -> Decoder:
     """Source: `opt` in Hugging Face's transformers."""
     before = c.flag("do_layer_norm_before", default=True)
-    width, heads, context = c.size("hidden_size"), c.size("num_attention_heads"), c.size("max_position_embeddings")
-    embed_width = c.size("word_embed_proj_dim", default=width)
-    within = embed_width != width
+    prefix = c.prefix("model.decoder.", "decoder.", probe="embed_tokens.weight")
+    layer, embed, places = prefix + "layers.{l}.", f"{prefix}embed_tokens.weight", f"{prefix}embed_positions.weight"
+    width, heads = c.size("hidden_size", told=c.extent(places, 1)), c.size("num_attention_heads")
     c.demand(width % heads == 0, "num_attention_heads", heads, f"a divisor of 'hidden_size', {width}")
-    prefix = _prefix(c)
-    layer, embed = prefix + "layers.{l}.", f"{prefix}embed_tokens.weight"
+    context = c.size("max_position_embeddings", told=max(0, c.extent(places, 0) - FIRST))
+    embed_width = c.size("word_embed_proj_dim", default=width, told=c.extent(embed, 1))
+    within = embed_width != width
     c.require("layer_norm_elementwise_affine", c.flag("layer_norm_elementwise_affine", default=True), True)
     norms = [Norm.layer(f"{layer}{name}", EPS) for name in ("self_attn_layer_norm", "final_layer_norm")]
     last = before and not c.flag("_remove_final_layer_norm", default=False)
     q, k, v, o = (Matrix.of(c, f"{layer}self_attn.{name}_proj") for name in ("q", "k", "v", "out"))
     return Decoder(
-        family="opt", vocab=c.size("vocab_size"), width=width, heads=heads, kv_heads=heads, head_size=width // heads,
-        inner=c.size("ffn_dim"), context=context, layers=(Layer(),) * c.layers("num_hidden_layers"), embed=embed,
-        positions=Places(f"{prefix}embed_positions.weight", context + FIRST, FIRST), q=q, k=k, v=v, o=o,
+        family="opt", vocab=c.size("vocab_size", told=c.extent(embed, 0)), width=width, heads=heads, kv_heads=heads,
+        head_size=width // heads, inner=c.size("ffn_dim", told=c.extent(f"{layer}fc1.weight", 0)), context=context,
+        layers=(Layer(),) * c.layers("num_hidden_layers", told=c.count(f"{layer}fc1.weight")), embed=embed,
+        positions=Places(places, context + FIRST, FIRST), q=q, k=k, v=v, o=o,
         network=Network(
             Matrix.of(c, f"{layer}fc1"), Matrix.of(c, f"{layer}fc2"), c.text("activation_function", default="relu")
         ),

@@ -8,24 +8,10 @@ BUFFERS = r"^(shared|(encoder|decoder)\.embed_tokens)\.weight$|EncDecAttention\.
 """Copies of the embedding, and a table that old checkpoints have without using it."""
 SIGNS = (("decoder.block.0.layer.1.EncDecAttention.q.weight",),)
 ASKS = (("feed_forward_proj",), ("tie_word_embeddings", "scale_decoder_outputs"))
+LAYERS = ("num_layers", "num_hidden_layers")
 CONTEXT = 512
 """Tokens of a source or output where the configuration does not say: its positions have no end."""
-
-
 BIAS = "{}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
-
-
-def shapes(c: Checkpoint) -> None:
-    """All sizes; heads are columns of the table of distances."""
-    layer = "decoder.block.{l}.layer."
-    embed, bias = c.shape(EncoderDecoder.embedding(c)), c.shape(BIAS.format("decoder"))
-    q = c.shape(f"{layer}0.SelfAttention.q.weight")
-    inner = c.shape(f"{layer}2.DenseReluDense.wi.weight") or c.shape(f"{layer}2.DenseReluDense.wi_0.weight")
-    if len(embed) == len(bias) == len(q) == len(inner) == 2 and bias[1]:
-        c.fill(vocab_size=embed[0], d_model=embed[1], relative_attention_num_buckets=bias[0], num_heads=bias[1],
-               d_kv=q[0] // bias[1], d_ff=inner[0])  # fmt: skip
-        c.fill(num_decoder_layers=c.count(f"{layer}0.SelfAttention.q.weight"),
-               num_layers=c.count("encoder.block.{l}.layer.0.SelfAttention.q.weight"))  # fmt: skip
 
 
 def read(c: Checkpoint) -> EncoderDecoder:
@@ -33,23 +19,24 @@ def read(c: Checkpoint) -> EncoderDecoder:
     c.assume({"relative_attention_num_buckets": 32, "relative_attention_max_distance": 128, "layer_norm_epsilon": 1e-6,
               "feed_forward_proj": "gated-gelu" if c.family == "mt5" else "relu", "eos_token_id": 1,
               "decoder_start_token_id": c.config.get("pad_token_id", 0)})  # fmt: skip
-    width = c.size("d_model", "hidden_size")
-    count = c.layers("num_layers", "num_hidden_layers")
-    decoder_layers = c.layers("num_decoder_layers") if c.has("num_decoder_layers") else count
     tied = c.flag("tie_word_embeddings", default=True)
     stored, embed = c.present("lm_head.weight"), EncoderDecoder.embedding(c)
+    width = c.size("d_model", "hidden_size", told=c.extent(embed, 1))
     scaled = c.flag("scale_decoder_outputs", default=tied and c.family == "t5")
     return EncoderDecoder(
-        family=c.family, vocab=c.size("vocab_size"), width=width, context=c.size("n_positions", default=CONTEXT),
-        embed=embed, encoder=_stack(c, "encoder", count),
-        decoder=_stack(c, "decoder", decoder_layers), before=True, scale=1.0,
+        family=c.family, vocab=c.size("vocab_size", told=c.extent(embed, 0)), width=width,
+        context=c.size("n_positions", default=CONTEXT), embed=embed, encoder=_stack(c, "encoder", *LAYERS),
+        decoder=_stack(c, "decoder", "num_decoder_layers", *LAYERS), before=True, scale=1.0,
         head=Matrix("lm_head.weight" if stored or not tied else embed), head_scale=width**-0.5 if scaled else None,
     )  # fmt: skip
 
 
-def _stack(c: Checkpoint, side: str, layers: int) -> Stack:
-    """The encoder or the decoder."""
+def _stack(c: Checkpoint, side: str, *layers: str) -> Stack:
+    """The encoder or the decoder; `layers`, keys of their number."""
     layer, decodes, eps = f"{side}.block.{{l}}.layer.", side == "decoder", c.number("layer_norm_epsilon")
+    q, bias = f"{layer}0.SelfAttention.q.weight", BIAS.format(side)
+    heads = c.size("num_heads", "num_attention_heads", told=c.extent(bias, 1))
+    c.fill(layers[:1], c.count(q))
 
     def norm(name: str) -> Norm:
         return Norm(f"{name}.weight", "rms", eps)
@@ -59,13 +46,13 @@ def _stack(c: Checkpoint, side: str, layers: int) -> Stack:
         return AttentionWeights(q, k, v, o, norm(f"{layer}{at}.layer_norm"))
 
     last = 2 if decodes else 1
+    network = _network(c, f"{layer}{last}.DenseReluDense.")
     return Stack(
-        embed=EncoderDecoder.embedding(c, side=side),
-        layers=layers, heads=c.size("num_heads", "num_attention_heads"), head_size=c.size("d_kv", "head_dim"),
-        inner=c.size("d_ff"), attention=attention(0, "SelfAttention"),
-        cross=attention(1, "EncDecAttention") if decodes else None,
-        network=_network(c, f"{layer}{last}.DenseReluDense."), network_norm=norm(f"{layer}{last}.layer_norm"),
-        bias=_bias(c, side), final=norm(f"{side}.final_layer_norm"),
+        embed=EncoderDecoder.embedding(c, side=side), layers=c.layers(*layers), heads=heads,
+        head_size=c.size("d_kv", "head_dim", told=c.extent(q, 0) // heads),
+        inner=c.size("d_ff", told=c.extent(network.up.tensor, 0)), attention=attention(0, "SelfAttention"),
+        cross=attention(1, "EncDecAttention") if decodes else None, network=network,
+        network_norm=norm(f"{layer}{last}.layer_norm"), bias=_bias(c, bias), final=norm(f"{side}.final_layer_norm"),
     )  # fmt: skip
 
 
@@ -83,10 +70,10 @@ def _network(c: Checkpoint, prefix: str) -> Network:
     return Network(Matrix(f"{prefix}wi_1.weight"), down, activation, gate=Matrix(f"{prefix}wi_0.weight"))
 
 
-def _bias(c: Checkpoint, side: str) -> RelativeBias:
-    """The table of the first layer, which all layers use."""
+def _bias(c: Checkpoint, table: str) -> RelativeBias:
+    """That of the first layer, which all layers use."""
     key, far = "relative_attention_num_buckets", "relative_attention_max_distance"
-    buckets, distance = c.size(key), c.size(far)
+    buckets, distance = c.size(key, told=c.extent(table, 0)), c.size(far)
     c.demand(buckets % 2 == 0 and buckets >= 4, key, buckets, "an even number, 4 or more")
     c.demand(distance > buckets // 2, far, distance, f"more than half of the {buckets} buckets")
-    return RelativeBias(BIAS.format(side), buckets, distance)
+    return RelativeBias(table, buckets, distance)
