@@ -15,6 +15,7 @@ from importers import checkpoints
 from model.samples import write_safetensors
 from oic.cli.main import main
 from oic.importers import import_checkpoint
+from oic.importers.decoder import Layer
 from oic.importers.decoder_graph import _loops
 from paths import models_dir, needs_models
 
@@ -443,17 +444,17 @@ def test_a_sublayer_without_any_norm_is_refused(norm: str, tmp_path: Path) -> No
 
 
 def test_layers_of_several_kinds_are_loops_over_their_period() -> None:
-    assert _loops(["a", "a"]) == [["loop groups (g in 0..2) {", "  loop a_layers (l in g * 1..g * 1 + 1) { branch a; }", "}"]]
-    period = _loops(["near", "near", "far"] * 2 + ["near"])
-    assert period[0][1:3] == [
-        "  loop near_layers (l in g * 3..g * 3 + 2) { branch near; }",
-        "  loop far_layers (l in g * 3 + 2..g * 3 + 3) { branch far; }",
+    def loops(*names: str) -> list[str]:
+        return list(_loops(names, [Layer()] * len(names), by_row=False))
+
+    assert loops(*["near", "near", "far"] * 2, "near") == [
+        "loop groups_0 (g in 0..2) {",
+        "loop near_0 (l in g * 3..g * 3 + 2) { branch near; }",
+        "loop far_2 (l in g * 3 + 2..g * 3 + 3) { branch far; }",
+        "}",
+        "loop near_6 (l in 6..7) { branch near; }",
     ]
-    assert period[1] == ["loop rest_near_6 (l in 6..7) { branch near; }"]
-    assert [lines[0] for lines in _loops(["a", "b", "b"])] == [
-        "loop a_0 (l in 0..1) { branch a; }",
-        "loop b_1 (l in 1..3) { branch b; }",
-    ]
+    assert loops("a", "b", "b") == ["loop a_0 (l in 0..1) { branch a; }", "loop b_1 (l in 1..3) { branch b; }"]
 
 
 @pytest.mark.parametrize(

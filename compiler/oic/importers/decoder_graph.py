@@ -19,9 +19,8 @@ def decoder_text(w: Writer, model: Decoder, request: Request, **values: object) 
     kinds = list(dict.fromkeys(model.layers))
     names = _names(kinds) if len(kinds) > 1 else {}
     by_row = len({kind.mixers for kind in kinds}) > 1
-    called = [names[layer] for layer in model.layers] if names else []
-    loops = _loops_by_row(called, model.layers) if by_row else _loops(called) if called else []
-    values |= {"names": names, "loops": "\n".join(line for loop in loops for line in loop), "by_row": by_row}
+    loops = _loops([names[layer] for layer in model.layers], model.layers, by_row) if names else []
+    values |= {"names": names, "loops": "\n".join(loops), "by_row": by_row}
     values |= {"writers": _writers(w, model, "mixers"), "network_writers": _writers(w, model, "dense")}
     return text_of("decoder", w, request, m=model, cache=request.cache, element=CACHES[request.cache], **values)
 
@@ -42,42 +41,27 @@ def _names(kinds: list[Layer]) -> dict[Layer, str]:
     return {kind: f"{kind.name}_{i}" if named.count(kind.name) > 1 else kind.name for i, kind in enumerate(kinds)}
 
 
-def _loops(names: list[str]) -> list[list[str]]:
-    """Loops over layers of different kinds: a period that repeats, then the rest."""
-    count = len(names)
-    period = next((p for p in range(1, count // 2 + 1) if all(n == names[i % p] for i, n in enumerate(names))), count)
-    if period == count:
-        return [_loop(name, str(first), str(end)) for name, first, end in _runs(names, 0)]
-    groups = count // period
-    inner = [
-        line
-        for name, first, end in _runs(names[:period], 0)
-        for line in _loop(name, f"g * {period} + {first}" if first else f"g * {period}", f"g * {period} + {end}")
-    ]
-    rest = _runs(names[groups * period :], groups * period)
-    repeated = [f"loop groups (g in 0..{groups}) {{", *("  " + line for line in inner), "}"]
-    return [repeated, *(_loop(name, str(first), str(end), "rest_") for name, first, end in rest)]
-
-
-def _loops_by_row(names: list[str], layers: Sequence[Layer]) -> list[list[str]]:
-    """Loops over layers, of which each is the row r of tables of layers that mix tokens so."""
-    found = []
+def _loops(names: Sequence[str], layers: Sequence[Layer], by_row: bool) -> Iterator[str]:
+    """Loops over layers of different kinds; with `by_row`, each is the row r of tables of layers that mix tokens so."""
     for start, period, times in _periods(names):
-        lines: list[str] = []
+        if times > 1:
+            yield f"loop groups_{start} (g in 0..{times}) {{"
         for name, first, end in _runs(names[start : start + period], start):
+            branch = f"{{ branch {name}; }}"
             alike = [layer.mixers == layers[first].mixers for layer in layers]
-            if times == 1:
-                row = _once("r", f"row_of_{first}", ["l"], sum(alike[:first]) - first)
-                lines += [f"loop {name}_{first} (l in {first}..{end}) {{", f"  {row} {{ branch {name}; }}", "}"]
+            before, rows = sum(alike[:first]), sum(alike[start : start + period])
+            if times == 1 or not by_row:
+                group = [f"g * {period}"] * (times > 1)
+                inner = f"{{ {_once('r', f'row_of_{first}', ['l'], before - first)} {branch} }}" if by_row else branch
+                yield f"loop {name}_{first} (l in {total([*group, first])}..{total([*group, end])}) {inner}"
                 continue
-            many, rows = end - first > 1, sum(alike[start : start + period])
-            turn = ["i"] if many else []
-            row = _once("r", f"row_of_{first}", [f"g * {rows}" if rows > 1 else "g", *turn], sum(alike[:first]))
+            turn = ["i"] * (end - first > 1)
+            row = _once("r", f"row_of_{first}", [f"g * {rows}" if rows > 1 else "g", *turn], before)
             layer = _once("l", f"layer_of_{first}", [f"g * {period}", *turn], first)
-            inner = f"{row} {{ {layer} {{ branch {name}; }} }}"
-            lines += [f"loop {name}_{first} (i in 0..{end - first}) {{", f"  {inner}", "}"] if many else [inner]
-        found.append([f"loop groups_{start} (g in 0..{times}) {{", *lines, "}"] if times > 1 else lines)
-    return found
+            inner = f"{row} {{ {layer} {branch} }}"
+            yield f"loop {name}_{first} (i in 0..{end - first}) {{ {inner} }}" if turn else inner
+        if times > 1:
+            yield "}"
 
 
 def _once(index: str, tag: str, terms: list[str], more: int) -> str:
@@ -105,13 +89,8 @@ def _periods(names: Sequence[str]) -> list[tuple[int, int, int]]:
     return best[-1][1]
 
 
-def _runs(names: list[str], start: int) -> Iterator[tuple[str, int, int]]:
+def _runs(names: Sequence[str], start: int) -> Iterator[tuple[str, int, int]]:
     """Neighbours of one name, as (name, first, end)."""
     for name, group in groupby(enumerate(names, start), itemgetter(1)):
         places = [i for i, _ in group]
         yield name, places[0], places[-1] + 1
-
-
-def _loop(name: str, first: str, end: str, prefix: str = "") -> list[str]:
-    tag = f"{prefix}{name}_{first}" if first.isdigit() else f"{prefix}{name}_layers"
-    return [f"loop {tag} (l in {first}..{end}) {{ branch {name}; }}"]
