@@ -40,10 +40,10 @@ class Header:
         return self.descr[0] == ">" and dtype.bits > 8
 
     def arranged(self, raw: Array, dtype: DType) -> Array:
-        """The array of some bytes, which are changed."""
+        """The array of some bytes."""
         flat = raw.view(dtype.np)
         if self.is_swapped(dtype):
-            flat.byteswap(inplace=True)
+            flat = flat.byteswap()
         if self.fortran:
             flat = np.ascontiguousarray(flat.reshape(self.shape[::-1]).T)
         return flat.reshape(self.shape)

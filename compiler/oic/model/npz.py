@@ -11,7 +11,7 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import IO, cast
@@ -27,6 +27,7 @@ from oic.model.npy import Header, element_type, read_header
 
 _STORED, _DEFLATED = 0, 8
 _LOCAL = struct.Struct("<4s5H3I2H")
+_PART = 1 << 14  # bytes that are inflated at once
 _MAX_RATIO = 1032  # no deflate stream grows by more
 _ZIP_ERRORS = (zipfile.BadZipFile, NotImplementedError, OSError, ValueError, struct.error)
 
@@ -47,7 +48,7 @@ class _Member(Section):
 
     def content(self) -> NDArray[np.uint8]:
         """All inflated bytes, their CRC checked."""
-        raw = self._inflate(self.size, whole=True) if self.deflated else self._stored_bytes().copy()
+        raw = self._inflate(self.size, whole=True) if self.deflated else self._stored_bytes()
         self._check(raw)
         return raw
 
@@ -63,28 +64,17 @@ class _Member(Section):
 
     def _inflate(self, count: int, whole: bool) -> NDArray[np.uint8]:
         """The first `count` inflated bytes; with `whole`, there have to be no more."""
-        raw = bytearray()
+        stream, stored, most, raw = zlib.decompressobj(-15), self._stored_bytes().data, count + whole, bytearray()
         try:
-            for some in self._inflated(min(tensors.PART, max(1, count))):
-                raw += some
-                if len(raw) >= count + whole:
+            for start in range(0, len(stored), _PART):
+                raw += stream.decompress(stored[start : start + _PART], max(1, most - len(raw)))
+                if stream.eof or len(raw) >= most:
                     break
         except zlib.error as error:
             raise self.bad("model-field", f"not deflated data: {error}") from None
         fits = len(raw) == count if whole else len(raw) >= count
         self.require(fits, f"does not inflate to the {self.size} bytes of the zip directory")
         return np.frombuffer(raw, np.uint8)[:count]
-
-    def _inflated(self, most: int) -> Iterator[bytes]:
-        """The inflated bytes, at most so many at a time."""
-        stream, stored = zlib.decompressobj(-15), self._stored_bytes()
-        for start in range(0, len(stored), most):
-            rest = stored[start : start + most].tobytes()
-            some = b""
-            while rest or len(some) == most:  # there may be more without more of the input
-                some = stream.decompress(rest, most)
-                yield some
-                rest = b"" if stream.eof else stream.unconsumed_tail
 
 
 def read(file: ModelFile) -> tensors.Contents:
