@@ -74,19 +74,16 @@ class Architecture:
 
 
 _GEMMA = Architecture(activation="gelu_pytorch_tanh", scaled=True)
-_GLM = Architecture(style="interleaved", fused=True)
 _COHERE = Architecture(norm="layer", style="interleaved", parallel=True)
-_GRANITE = Architecture(style="interleaved", multiplied=True)
-_LFM2 = Architecture(final="token_embd_norm", plus=1e-6)
-_RELU2 = Architecture(norm="layer", activation="relu2")
 ARCHITECTURES = {
-    "llama": Architecture(style="interleaved"),
+    **dict.fromkeys(("qwen2", "qwen3", "qwen3moe", "falcon-h1", "mamba2"), Architecture()),
+    **dict.fromkeys(("llama", "ernie4_5", "ernie4_5-moe"), Architecture(style="interleaved")),
+    **dict.fromkeys(("granite", "granitemoe", "granitehybrid"), Architecture(style="interleaved", multiplied=True)),
+    **dict.fromkeys(("chatglm", "glm4"), Architecture(style="interleaved", fused=True)),
+    **dict.fromkeys(("qwen2moe", "olmoe"), Architecture(whole=False)),
+    **dict.fromkeys(("lfm2", "lfm2moe"), Architecture(final="token_embd_norm", plus=1e-6)),
+    **dict.fromkeys(("nemotron", "jais2"), Architecture(norm="layer", activation="relu2")),
     "smollm3": Architecture(style="interleaved", bare_rope=4),
-    "qwen2": Architecture(),
-    "qwen3": Architecture(),
-    "qwen2moe": Architecture(whole=False),
-    "qwen3moe": Architecture(),
-    "olmoe": Architecture(whole=False),
     "olmo2": Architecture(period=4),
     "gemma": _GEMMA,
     "gemma2": replace(_GEMMA, period=2, large=46),
@@ -94,25 +91,12 @@ ARCHITECTURES = {
     "gpt2": Architecture(norm="layer", activation="gelu_new", style=None),
     "gptneox": Architecture(norm="layer", activation="gelu"),
     "phi3": Architecture(fused=True),
-    "chatglm": _GLM,
-    "glm4": _GLM,
     "command-r": _COHERE,
     "cohere2": replace(_COHERE, period=4, near_rope=True),
     "olmo": Architecture(norm="layer", style="interleaved", bare_norms=True),
-    "nemotron": _RELU2,
-    "jais2": _RELU2,
     "seed_oss": Architecture(before="post_attention_norm"),
     "hunyuan-dense": Architecture(turned=True),
-    "granite": _GRANITE,
-    "granitemoe": _GRANITE,
-    "granitehybrid": _GRANITE,
-    "falcon-h1": Architecture(),
-    "lfm2": _LFM2,
-    "lfm2moe": _LFM2,
     "dots1": Architecture(whole=False, plus=1e-20),
-    "ernie4_5": Architecture(style="interleaved"),
-    "ernie4_5-moe": Architecture(style="interleaved"),
-    "mamba2": Architecture(),
     "starcoder2": Architecture(norm="layer", activation="gelu_pytorch_tanh"),
 }
 """By `general.architecture`.  Source: llama.cpp, `convert_hf_to_gguf.py` and `src/llama-model.cpp`."""
