@@ -27,7 +27,7 @@ _BART = _transformer(bart.read, bart.BUFFERS, bart.SIGNS)
 FAMILIES = {
     "gpt2": _transformer(gpt2.read, gpt2.BUFFERS, gpt2.SIGNS),
     "gpt_neo": _transformer(gpt_neo.read, gpt_neo.BUFFERS, gpt_neo.SIGNS),
-    "gpt_neox": _transformer(llama.gpt_neox, llama.NEOX_BUFFERS, llama.NEOX_SIGNS, llama.NEOX_ASKS),
+    "gpt_neox": _transformer(llama.read, llama.NEOX_BUFFERS, llama.NEOX_SIGNS, llama.NEOX_ASKS),
     "opt": _transformer(opt.read, "^$", opt.SIGNS),
     meta.META: _transformer(meta.read, meta.BUFFERS, meta.SIGNS),
     rwkv.RWKV: Family(rwkv.program, rwkv.SIGNS),

@@ -122,6 +122,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 TIED = {*GEMMAS, "smollm3", "starcoder2", "ernie4_5", "ernie4_5_moe", "cohere", "cohere2", "lfm2", "lfm2_moe"}
 """Families whose head is the embedding where the configuration says nothing."""
 
+NAMES = {"gpt_neox": ("gpt_neox.", "embed_in.weight", "attention.", "embed_out")}
+"""What precedes all names, the embedding, attention, and the head, where a family calls them otherwise."""
 NETWORKS = {**dict.fromkeys(("lfm2", "lfm2_moe", "falcon_h1"), "feed_forward."), "granitemoehybrid": "shared_mlp."}
 """What the module of the feed-forward network is called, where it is not `mlp`."""
 MIXERS = {"conv": "convolution", "mamba": "scan", "linear_attention": "scan"}
@@ -134,17 +136,22 @@ TYPES = {
 
 
 def read(c: Checkpoint) -> Decoder:
-    """Source: the configurations and weights of these families in Hugging Face's transformers."""
+    """Source: the configurations and weights of these families in Hugging Face's transformers.
+
+    GPT-NeoX has q, k and v of a head beside each other, and as many heads of keys as of queries.
+    """
     for known, other in OTHER_KEYS.get(c.family, {}).items():
         if c.has(other):
             c.config[known] = c.config[other]
     c.absent -= NOT_SET.get(c.family, set())
     c.assume(DEFAULTS.get(c.family, {}))
-    prefix = c.prefix("model.", "", probe="embed_tokens.weight")
-    layer, embed = prefix + "layers.{l}.", prefix + "embed_tokens.weight"
+    names = NAMES.get(c.family, ("model.", "embed_tokens.weight", "self_attn.", "lm_head"))
+    prefix = c.prefix(names[0], "", probe=names[1])
+    layer, embed = prefix + "layers.{l}.", prefix + names[1]
     q, k = (f"{layer}self_attn.{n}_proj.weight" for n in "qk")
     width, heads = c.size("hidden_size", told=c.extent(embed, 1)), c.size("num_attention_heads")
     size = c.size("head_dim", default=max(1, width // heads), told=c.extent(q, 0) // heads)
+    kv_heads = c.size("num_key_value_heads", default=heads, told=c.extent(k, 0) // size)
     modules, kinds = _Modules(c), layers(c, c.layers("num_hidden_layers", told=c.count(q)), size)
     parallel = c.flag("use_parallel_residual", default=False)
     dense = dense_layers(c, len(kinds))
@@ -153,7 +160,7 @@ def read(c: Checkpoint) -> Decoder:
         kinds = tuple(replace(kind, dense=alone) for kind, alone in zip(kinds, dense))
     return Decoder(
         family=c.family, vocab=c.size("vocab_size", told=c.extent(embed, 0)), width=width, heads=heads,
-        kv_heads=c.size("num_key_value_heads", default=heads, told=c.extent(k, 0) // size), head_size=size,
+        kv_heads=heads if c.family == "gpt_neox" else kv_heads, head_size=size,
         inner=_inner(c, layer + "mlp.") if any(dense) else 0,
         context=Decoder.room(c.size(CONTEXT, default=2048), kinds), layers=kinds, embed=embed,
         embed_scale=math.sqrt(width) if c.family in GEMMAS else _told(c, "embedding_multiplier", 1),
@@ -161,10 +168,10 @@ def read(c: Checkpoint) -> Decoder:
         convolution=_convolution(c, layer + "conv.") if c.present(layer + "conv.conv.weight") else None,
         scan=_scan(c, layer + "mamba.") if c.present(layer + "mamba.A_log") else None,
         parallel=parallel, residual_scale=_told(c, "residual_multiplier", 1),
-        final=modules.norm(prefix, "norm", "final_layernorm", "embedding_norm", asked=True),
+        final=modules.norm(prefix, "norm", "final_layernorm", "embedding_norm", "final_layer_norm", asked=True),
         final_softcap=_told(c, "final_logit_softcapping"),
-        head=head(c, "lm_head", embed, default=c.family in TIED),
-        **_attention(c, modules, layer + "self_attn.", size), **_norms(c, modules, layer, parallel), **_logits(c),
+        head=head(c, names[3], embed, default=c.family in TIED),
+        **_attention(c, modules, layer + names[2], size), **_norms(c, modules, layer, parallel), **_logits(c),
     )  # fmt: skip
 
 
@@ -208,9 +215,10 @@ def _attention(c: Checkpoint, modules: _Modules, place: str, size: int) -> dict[
     q_norm = modules.norm(place, "q_norm", "q_layernorm", "query_layernorm")
     _demand_said(c, "use_qk_norm", q_norm)
     _demand_said(c, "qk_layernorm", q_norm)
-    whole, scalar = c.present(place + "qkv_proj.weight"), "query_pre_attn_scalar"
+    whole, scalar = modules.matrix(place, "qkv_proj", "query_key_value"), "query_pre_attn_scalar"
+    parts = {"qkv": whole} if c.present(whole.tensor) else {n: modules.matrix(place, f"{n}_proj") for n in "qkv"}
     return {
-        **{n: modules.matrix(place, f"{n}_proj") for n in (("qkv",) if whole else ("q", "k", "v"))},
+        **parts, "order": "heads" if c.family == "gpt_neox" else "parts",
         "o": modules.matrix(place, "o_proj", "dense", "out_proj"), "clip": _told(c, "clip_qkv"), "q_norm": q_norm,
         "k_norm": modules.norm(place, "k_norm", "k_layernorm", "key_layernorm"),
         "norm_turned": q_norm is not None and c.family.startswith("hunyuan_v1"),
@@ -246,9 +254,9 @@ def _norms(c: Checkpoint, modules: _Modules, layer: str, parallel: bool) -> dict
 def _network(c: Checkpoint, modules: _Modules, place: str) -> Network:
     """Gate and up may be one tensor."""
     fused = next((name for name in ("gate_up_proj", "input_linear") if c.present(f"{place}{name}.weight")), None)
-    up = modules.matrix(place, *([fused] if fused else ["up_proj", "c_fc", "fc1", "w3"]))
+    up = modules.matrix(place, *([fused] if fused else ["up_proj", "c_fc", "fc1", "w3", "dense_h_to_4h"]))
     gate = modules.matrix(place, "gate_proj", "w1")
-    down = modules.matrix(place, "down_proj", "c_proj", "fc2", "w2", "output_linear")
+    down = modules.matrix(place, "down_proj", "c_proj", "fc2", "w2", "output_linear", "dense_4h_to_h")
     scales = _scales(c, "mlp_multipliers", 2) or (None, None)
     return Network(up, down, _activation(c), up if fused else gate if c.present(gate.tensor) else None, *scales)
 
@@ -316,27 +324,6 @@ def _activation(c: Checkpoint) -> str:
         return c.text("hidden_activation", "hidden_act", default="silu")
     found = c.text("hidden_act" if c.has("hidden_act") else "hidden_activation")
     return "gelu_pytorch_tanh" if found == "gelu" else found
-
-
-def gpt_neox(c: Checkpoint) -> Decoder:
-    """Source: likewise, `gpt_neox`: q, k and v of a head beside each other, both sublayers side by side."""
-    c.assume(DEFAULTS["gpt_neox"])
-    width, heads = c.size("hidden_size"), c.size("num_attention_heads")
-    prefix = c.prefix("gpt_neox.", "", probe="embed_in.weight")
-    layer = prefix + "layers.{l}."
-    eps = c.number("layer_norm_eps")
-    return Decoder(
-        family="gpt_neox", vocab=c.size("vocab_size"), width=width, heads=heads, kv_heads=heads,
-        head_size=width // heads, inner=c.size("intermediate_size"), context=c.size("max_position_embeddings"),
-        layers=layers(c, c.layers("num_hidden_layers"), width // heads), embed=prefix + "embed_in.weight",
-        qkv=Matrix.of(c, layer + "attention.query_key_value"), order="heads", o=Matrix.of(c, layer + "attention.dense"),
-        network=Network(Matrix.of(c, layer + "mlp.dense_h_to_4h"), Matrix.of(c, layer + "mlp.dense_4h_to_h"),
-                        c.text("hidden_act")),
-        before_attention=Norm.layer(layer + "input_layernorm", eps),
-        before_network=Norm.layer(layer + "post_attention_layernorm", eps),
-        parallel=c.flag("use_parallel_residual", default=True), final=Norm.layer(prefix + "final_layer_norm", eps),
-        head=head(c, "embed_out", prefix + "embed_in.weight", default=False),
-    )  # fmt: skip
 
 
 def layers(c: Checkpoint, count: int, size: int) -> tuple[Layer, ...]:
