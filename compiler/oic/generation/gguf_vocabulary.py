@@ -5,7 +5,6 @@ Source: llama.cpp, `src/llama-vocab.cpp`, and the tokenizers that the models wer
 """
 
 import heapq
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -98,13 +97,13 @@ class Packaged:
     """A tokenizer of the package `tokenizers`; `OicError` `tokenizer` where the package or the tokenizer is not usable.
 
     what   needs the package
-    made   makes a tokenizer of its class `Tokenizer`
+    made   makes a tokenizer with it
     ends   ids put before a text, and after it; None: the tokenizer knows
     """
 
     def __init__(self, what: str, made: Callable[[Any], Any], ends: Ends | None, hint: str | None = None) -> None:
         try:
-            self._tokenizer = made(import_module("tokenizers").Tokenizer)
+            self._tokenizer = made(import_module("tokenizers"))
         except ImportError:
             hint = "pip install tokenizers, or give token ids"
             raise fail("tokenizer", f"{what} needs the Python package 'tokenizers'", hint=hint) from None
@@ -188,29 +187,21 @@ def _merged(tokens: list[str], types: list[float], settings: Mapping[str, Any]) 
         raise _wrong("pre", f"is {before!r}; these are read: {', '.join(sorted(SPLITS))}")
     if not isinstance(merges, list) or not all(isinstance(m, str) and m.count(" ") == 1 for m in merges):
         raise _wrong("merges", "is no list of pairs of texts")
-    text, ends = json.dumps(_described(tokens, types, before, merges)), _ends(settings, before.startswith("llama"))
-    return Packaged("the file's vocabulary", lambda kind: kind.from_str(text), ends, "give token ids")
 
+    def made(package: Any) -> Any:
+        split, level = SPLITS[before], package.pre_tokenizers.ByteLevel
+        vocab, pairs = {token: i for i, token in enumerate(tokens)}, [tuple(merge.split(" ")) for merge in merges]
+        found = package.Tokenizer(package.models.BPE(vocab, pairs, ignore_merges=before.startswith("llama")))
+        parts = [package.pre_tokenizers.Split(package.Regex(split), "isolated")] if split else []
+        by_bytes = level(add_prefix_space=False, use_regex=split in (None, DIGITS))
+        found.pre_tokenizer = package.pre_tokenizers.Sequence([*parts, by_bytes])
+        found.decoder = package.decoders.ByteLevel()
+        if before == "qwen2":
+            found.normalizer = package.normalizers.NFC()
+        found.add_tokens([
+            package.AddedToken(token, special=kind == CONTROL, normalized=False)
+            for token, kind in zip(tokens, types) if kind in (CONTROL, USER) and token
+        ])  # fmt: skip
+        return found
 
-def _described(tokens: list[str], types: list[float], before: str, merges: list[str]) -> dict[str, Any]:
-    """The vocabulary as a `tokenizer.json`."""
-    split = SPLITS[before]
-    bytes_alone = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
-    parts = [{"type": "Split", "pattern": {"Regex": split}, "behavior": "Isolated", "invert": False}] if split else []
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-    added = [
-        {"id": i, "content": token, "special": kind == CONTROL, **flags}
-        for i, (token, kind) in enumerate(zip(tokens, types)) if kind in (CONTROL, USER) and token
-    ]  # fmt: skip
-    pretokenizers = [*parts, {**bytes_alone, "use_regex": split in (None, DIGITS)}]
-    model = {
-        "type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
-        "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False,
-        "ignore_merges": before.startswith("llama"), "vocab": {token: i for i, token in enumerate(tokens)},
-        "merges": merges,
-    }  # fmt: skip
-    return {
-        "version": "1.0", "added_tokens": added, "normalizer": {"type": "NFC"} if before == "qwen2" else None,
-        "pre_tokenizer": {"type": "Sequence", "pretokenizers": pretokenizers}, "post_processor": None,
-        "decoder": {**bytes_alone, "use_regex": True}, "model": model,
-    }  # fmt: skip
+    return Packaged("the file's vocabulary", made, _ends(settings, before.startswith("llama")), "give token ids")

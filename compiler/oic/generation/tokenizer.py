@@ -35,7 +35,7 @@ def tokenizer_of(folder: Path, begin: int | None) -> Tokenizer | None:
     """
     if (folder / JSON).is_file():
         path = str(folder / JSON)
-        return gguf.Packaged(f"'{path}'", lambda kind: kind.from_file(path), None)
+        return gguf.Packaged(f"'{path}'", lambda package: package.Tokenizer.from_file(path), None)
     files = sorted(folder.glob("tok*.bin"))
     return pieces(files[0], begin) if files else None
 
