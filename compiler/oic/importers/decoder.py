@@ -1,6 +1,5 @@
 """A decoder-only transformer as data, whatever its family is called."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -323,11 +322,6 @@ class Decoder:
     scan: Scan | None = None
     experts: Experts | None = None
 
-    @staticmethod
-    def room(said: int, layers: Iterable[Layer]) -> int:
-        """The context, where no other is asked for: the configuration's, or what frequencies of short texts are for."""
-        return min([said, *filter(None, (layer.most for layer in layers))])
-
     @property
     def activation(self) -> str:
         return next((part.activation for part in (*self.networks, self.scan) if part), "linear")
@@ -350,11 +344,9 @@ class Decoder:
     def features(self) -> list[str]:
         """What it has, in words, for reports."""
         kinds = list(dict.fromkeys(layer.name for layer in self.layers))
-        norms = {
-            "before": (self.before_attention, self.before_network),
-            "after": (self.after_attention, self.after_network),
-        }
-        placed = " and ".join(place for place, found in norms.items() if any(found))
+        after = self.after_attention or self.after_network
+        places = ("before", self.before_attention or self.before_network), ("after", after)
+        placed = " and ".join(place for place, norm in places if norm)
         norm = self.final or self.before_network or self.after_network
         gated, attends = any(network.gate for network in self.networks), self.having("attention")
         found = [

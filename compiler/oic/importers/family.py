@@ -28,29 +28,18 @@ class Request:
     batch: int | None = None
     cache: str = "f32"
 
-    def wide(self, c: Checkpoint, what: str) -> None:
-        """Refuse a narrow cache, for a family whose graph has none."""
-        if self.cache != "f32":
-            hint = "a cache of f16, bf16 or q8 is for decoders"
-            raise fail("import-config", f"{c.model.name}: the graph of '{c.family}' has {what}", hint=hint)
-
-    def recurrent(self, c: Checkpoint) -> None:
-        """Refuse what is of caches and batches, for a family whose state has a fixed size."""
-        if self.context is not None or self.prefill < 1:
+    def refuse(self, c: Checkpoint, *, context: bool = False, cache: bool = False, batch: bool = False) -> None:
+        """Refuse what was chosen of these, which a family's graph does not have; of a cache, that it is narrow."""
+        if context and (self.context is not None or self.prefill < 1):
             message = "a state of fixed size has no context; steps take 1 token or more"
             raise fail("import-config", f"{c.model.name}: {message}")
-        self.alone(c)
-
-    def alone(self, c: Checkpoint) -> None:
-        """Refuse a batch and a narrow cache, for a family whose graph has neither."""
-        self.wide(c, "no cache of keys and values")
-        self.whole(c)
-
-    def whole(self, c: Checkpoint) -> None:
-        """Refuse a batch, for a family whose graph has none."""
-        if self.batch is not None:
-            hint = "several prompts run as sessions: `oic generate --threads`"
-            raise fail("import-config", f"{c.model.name}: the graph of '{c.family}' has no batch", hint=hint)
+        what = hint = ""
+        if cache and self.cache != "f32":
+            what, hint = "cache of keys and values in fewer bits", "a cache of f16, bf16 or q8 is for decoders"
+        elif batch and self.batch is not None:
+            what, hint = "batch", "several prompts run as sessions: `oic generate --threads`"
+        if what:
+            raise fail("import-config", f"{c.model.name}: the graph of '{c.family}' has no {what}", hint=hint)
 
 
 @dataclass(frozen=True)

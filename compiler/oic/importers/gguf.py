@@ -146,7 +146,7 @@ def read(c: Checkpoint) -> Decoder:
         family=name, vocab=embed[0] if len(embed) == 2 else c.size("vocab_size"), width=width, heads=heads,
         kv_heads=kv_heads, head_size=head, experts=experts,
         inner=c.size("feed_forward_length") if sublayers["network"] else 0,
-        context=Decoder.room(c.size("context_length"), layers), layers=layers,
+        context=c.size("context_length"), layers=layers,
         clip=c.optional("attention.clamp_kqv") or None,
         embed="token_embd.weight", embed_scale=math.sqrt(width) if a.scaled else c.optional("embedding_scale") or None,
         positions=None if a.style else Places("position_embd.weight", positions[0] if positions else 0),

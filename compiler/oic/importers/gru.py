@@ -16,7 +16,7 @@ def program(c: Checkpoint, request: Request) -> FamilyGraph:
     room = SOURCE if request.context is None else request.context
     if room < 1 or request.prefill < 1:
         raise fail("import-config", f"{c.model.name}: a source of {room} tokens, {request.prefill} a step: 1 or more")
-    request.alone(c)
+    request.refuse(c, cache=True, batch=True)
     order = c.text("gate_order", default="rzn")
     c.demand(sorted(order) == sorted("rzn"), "gate_order", order, "'rzn' and its permutations")
     read, written, hidden = (c.shape(name) for name in ("enc_emb", "dec_emb", "enc_w_hh"))

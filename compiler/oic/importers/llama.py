@@ -162,7 +162,7 @@ def read(c: Checkpoint) -> Decoder:
         family=c.family, vocab=c.size("vocab_size", told=c.extent(embed, 0)), width=width, heads=heads,
         kv_heads=heads if c.family == "gpt_neox" else kv_heads, head_size=size,
         inner=_inner(c, layer + "mlp.") if any(dense) else 0,
-        context=Decoder.room(c.size(CONTEXT, default=2048), kinds), layers=kinds, embed=embed,
+        context=c.size(CONTEXT, default=2048), layers=kinds, embed=embed,
         embed_scale=math.sqrt(width) if c.family in GEMMAS else _told(c, "embedding_multiplier", 1),
         network=_network(c, modules, layer + NETWORKS.get(c.family, "mlp.")) if any(dense) else None, experts=experts,
         convolution=_convolution(c, layer + "conv.") if c.present(layer + "conv.conv.weight") else None,

@@ -50,7 +50,7 @@ def _program(
     activation: str, rms_eps: float | None, head: Matrix, **values: Any,
 ) -> FamilyGraph:  # fmt: skip
     """The graph, whose sizes the shapes tell; `keys` are those of the configuration that say them too."""
-    request.recurrent(c)
+    request.refuse(c, context=True, cache=True, batch=True)
     convolution = TimeFilter.of(c, modules.pop(1), keys[4])
     matrices: dict[str, Any] = dict(zip(PARTS, (Matrix.of(c, name) for name in modules), strict=True))
     shapes = {name: c.shape(name) for name in (embed, rates, matrices["steps"].tensor)}

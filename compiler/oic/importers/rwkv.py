@@ -11,7 +11,7 @@ LAYER = "blocks.{l}."
 
 def program(c: Checkpoint, request: Request) -> FamilyGraph:
     """Source: BlinkDL's `RWKV-LM`, version 5.2, `rwkv_v5_demo.py`; `rwkv.cpp` for files whose decays are factors."""
-    request.recurrent(c)
+    request.refuse(c, context=True, cache=True, batch=True)
     embed, inner = c.shape("emb.weight"), c.shape(LAYER + "ffn.key.weight")
     decay, bonus = c.shape(LAYER + "att.time_decay"), c.shape(LAYER + "att.time_faaaa")
     if len(embed) != 2 or len(inner) != 2 or len(decay) not in (2, 3) or decay[2:] not in ((), (1,)) or decay[1] < 2:

@@ -59,7 +59,7 @@ def transformer_program(c: Checkpoint, model: Decoder | EncoderDecoder, buffers:
         key = next((k for k in ACTIVATION_KEYS if c.has(k)), "hidden_act")
         raise c.unsupported(key, model.activation, ", ".join(ACTIVATIONS))
     fixed = isinstance(model, Decoder) and not model.having("attention")
-    usual = MOST_TOKENS if fixed else model.context
+    usual = MOST_TOKENS if fixed else min(filter(None, (model.context, model.most)))
     room = usual if request.context is None else request.context
     most = model.most
     if not 1 <= room <= (most or MOST_TOKENS) or request.prefill < 1:
@@ -69,10 +69,8 @@ def transformer_program(c: Checkpoint, model: Decoder | EncoderDecoder, buffers:
     if (choices := (request.batch or 1) * min(request.prefill, room) * taken) > SORTED:
         message = f"tokens of a step choose {choices:,} experts, and {SORTED:,} at most are sorted exactly, as f32"
         raise fail("import-config", message, hint="fewer at once: --prefill, --batch")
-    if fixed:
-        request.recurrent(c)
-    elif isinstance(model, Decoder) and (model.convolution or model.scan):
-        request.whole(c)
+    hybrid = isinstance(model, Decoder) and bool(model.convolution or model.scan)
+    request.refuse(c, context=fixed, cache=fixed or isinstance(model, EncoderDecoder), batch=fixed or hybrid)
     if request.batch is not None and request.batch < 1:
         raise fail("import-config", f"a batch of {request.batch}: 1 or more")
     if request.cache not in CACHES:
@@ -92,7 +90,6 @@ def transformer_program(c: Checkpoint, model: Decoder | EncoderDecoder, buffers:
         w = Writer(c=c, layers=len(model.layers), experts=model.experts.count if model.experts else 1)
         text = decoder_text(w, model, request, activations=ACTIVATIONS)
     else:
-        request.wide(c, "caches of f32 alone")
         w = Writer(c=c, layers=model.encoder.layers)
         other = replace(w, layers=model.decoder.layers)
         text = text_of("encoder_decoder", w, request, m=model, decoder_w=other, activations=ACTIVATIONS)
