@@ -1,5 +1,6 @@
 """What an importer reads: a checkpoint's configuration and weights."""
 
+import math
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -136,6 +137,14 @@ class Checkpoint:
         listed = isinstance(value, list) and len(value) >= count
         self._should(listed, (key,), value, f"a list of {count} items, one a layer")
         return value[:count]
+
+    def factors(self, key: str, count: int, least: float = -math.inf, what: str = "factors") -> tuple[float, ...]:
+        """A list of so many finite numbers above `least`, and what these are; `OicError` `import-unsupported`."""
+        value, most = self.value(key), sys.float_info.max
+        good = isinstance(value, list) and all(type(f) in (int, float) and max(least, -most) < f <= most for f in value)
+        shown = f"a list of {len(value)}" if isinstance(value, list) else value
+        self.demand(good and len(value) == count, key, shown, f"{count} {what}")
+        return tuple(map(float, value))
 
     def same(self, key: str, layers: Sequence[bool], of: str) -> None:
         """What a key says of some layers, by a list with one item a layer too, is one thing."""

@@ -1,7 +1,6 @@
 """Llama and its kin, told apart by what their configuration and weights have, not by their names."""
 
 import math
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -257,19 +256,8 @@ def _network(c: Checkpoint, modules: _Modules, place: str) -> Network:
     up = modules.matrix(place, *([fused] if fused else ["up_proj", "c_fc", "fc1", "w3", "dense_h_to_4h"]))
     gate = modules.matrix(place, "gate_proj", "w1")
     down = modules.matrix(place, "down_proj", "c_proj", "fc2", "w2", "output_linear", "dense_4h_to_h")
-    scales = _scales(c, "mlp_multipliers", 2) or (None, None)
+    scales = c.factors("mlp_multipliers", 2) if c.has("mlp_multipliers") else (None, None)
     return Network(up, down, _activation(c), up if fused else gate if c.present(gate.tensor) else None, *scales)
-
-
-def _scales(c: Checkpoint, key: str, count: int) -> tuple[float, ...] | None:
-    """A list of so many factors."""
-    found = c.value(key)
-    good = found is None or (
-        isinstance(found, list) and len(found) == count
-        and all(type(f) in (int, float) and abs(f) <= sys.float_info.max for f in found)
-    )  # fmt: skip
-    c.demand(good, key, found, f"a list of {count} factors")
-    return None if found is None else tuple(map(float, found))
 
 
 def _scan(c: Checkpoint, place: str) -> Scan:
@@ -281,7 +269,7 @@ def _scan(c: Checkpoint, place: str) -> Scan:
         normed=not falcon or c.flag("mamba_rms_norm", default=False),
         norm_first=falcon and c.flag("mamba_norm_before_gate", default=True),
         scale_in=_told(c, "ssm_in_multiplier", 1), scale_out=_told(c, "ssm_out_multiplier", 1),
-        scales=_scales(c, "ssm_multipliers", 5),
+        scales=c.factors("ssm_multipliers", 5) if c.has("ssm_multipliers") else None,
     )  # fmt: skip
 
 

@@ -92,19 +92,13 @@ def _longrope(c: Checkpoint, table: str, rope: RotaryEmbedding, original: int) -
     Source: Ding et al., LongRoPE, 2024; `_compute_longrope_parameters` of Hugging Face's transformers.
     """
     long = (c.room or 0) > original
-    for key in (table + "short_factor", table + "long_factor"):
-        value, count = c.value(key), rope.dims // 2
-        good = isinstance(value, list) and len(value) == count and all(
-            type(f) in (int, float) and 0 < f <= sys.float_info.max for f in value
-        )  # fmt: skip
-        shown = f"a list of {len(value)}" if isinstance(value, list) else value
-        c.demand(good, key, shown, f"{count} factors above 0, one for each frequency")
+    what = "factors above 0, one for each frequency"
+    factors = [c.factors(f"{table}{name}_factor", rope.dims // 2, 0, what) for name in ("short", "long")]
     factor = c.positive(table + "factor", default=c.size(CONTEXT, default=2048) / original)
     c.demand(original > 1, ORIGINAL, original, "above 1")
     usual = math.sqrt(1 + math.log(factor) / math.log(original)) if factor > 1 else 1.0
-    factors = c.value(table + ("long_factor" if long else "short_factor"))
     return replace(
-        rope, freqs=tuple(f / by for f, by in zip(rope.freqs or (), factors)), original=original, long=long,
+        rope, freqs=tuple(f / by for f, by in zip(rope.freqs or (), factors[long])), original=original, long=long,
         strength=c.positive(table + "attention_factor", default=usual),
     )  # fmt: skip
 
