@@ -42,52 +42,40 @@ def write_oinf(path: str | Path, model: Model, version: int = 2) -> None:
 
 def _write(stream: BinaryIO, model: Model, version: int) -> None:
     values = {key: _value_bytes(key, value) for key, value in sorted(model.metadata.items())}
+    infos = [model.info(name) for name in sorted(model.names())]
+    # Bytes and content; of a tensor the name, since its elements are fetched when they are written.
+    payloads: list[tuple[int, bytes | str]] = [(len(raw), raw) for _, raw in values.values()]
+    payloads += [(info.dtype.nbytes(info.count), info.name) for info in infos if info.has_data]
+
+    def tables(data: int) -> list[bytes]:
+        """The tables of a file whose payloads begin at a byte."""
+        offsets = accumulate((padded(nbytes) for nbytes, _ in payloads), initial=data)
+        places = (struct.pack("<QQ", nbytes, offset) for (nbytes, _), offset in zip(payloads, offsets))
+        sizevars = [_name(name) + struct.pack("<Q", size) for name, size in sorted(model.sizevars.items())]
+        metadata = [_name(key) + struct.pack("<II", kind, 0) + next(places) for key, (kind, _) in values.items()]
+        tensors = [_tensor(info, next(places) if info.has_data else bytes(16), version) for info in infos]
+        return [_whole(b"".join(entries)) for entries in (sizevars, metadata, tensors)]
+
     # The sizes of the tables do not depend on the offsets in them: they are made for data at 0 first.
-    starts = [*accumulate(map(len, _Layout(model, values, version, 0).tables), initial=HEADER.size)]
-    layout = _Layout(model, values, version, starts[-1])
-    counts = (len(model.sizevars), len(values), len(model.names()))
-    stream.write(HEADER.pack(b"OINF\0", version, 0, *counts, 0, *starts, layout.end))
-    for table in layout.tables:
-        stream.write(table)
-    for nbytes, content in layout.payloads:
+    starts = [*accumulate(map(len, tables(0)), initial=HEADER.size)]
+    end = starts[-1] + sum(padded(nbytes) for nbytes, _ in payloads)
+    counts = (len(model.sizevars), len(values), len(infos))
+    stream.write(HEADER.pack(b"OINF\0", version, 0, *counts, 0, *starts, end))
+    stream.writelines(tables(starts[-1]))
+    for nbytes, content in payloads:
         raw = model.raw(content).data if isinstance(content, str) else content
         assert len(raw) == nbytes
         stream.write(raw)
         stream.write(bytes(padded(nbytes) - nbytes))
 
 
-class _Layout:
-    """The tables of a file, and what its data section, which begins at `data`, has in their order.
-
-    values    types and payloads of the metadata
-    payloads  bytes and content of each; of a tensor the name, since its elements are fetched when they are written
-    end       of the file
-    """
-
-    def __init__(self, model: Model, values: dict[str, tuple[int, bytes]], version: int, data: int) -> None:
-        self.payloads: list[tuple[int, bytes | str]] = []
-        self.end = data
-        sizevars = [_name(name) + struct.pack("<Q", size) for name, size in sorted(model.sizevars.items())]
-        metadata = [
-            _name(key) + struct.pack("<II", kind, 0) + self._place(len(raw), raw) for key, (kind, raw) in values.items()
-        ]
-        tensors = [self._tensor(model.info(name), version) for name in sorted(model.names())]
-        self.tables = [_whole(b"".join(entries)) for entries in (sizevars, metadata, tensors)]
-
-    def _place(self, nbytes: int, content: bytes | str) -> bytes:
-        """What a table says of a payload, which comes after those before it."""
-        entry = struct.pack("<QQ", nbytes, self.end)
-        self.payloads.append((nbytes, content))
-        self.end += padded(nbytes)
-        return entry
-
-    def _tensor(self, info: TensorInfo, version: int) -> bytes:
-        if info.dtype.name not in TAGS:
-            raise fail("model-dtype", f"tensor '{info.name}': .oinf holds no tensors of {info.dtype}")
-        rank = len(info.shape)
-        entry = _name(info.name) + struct.pack(f"<III{rank}Q", TAGS[info.dtype.name], rank, info.has_data, *info.shape)
-        entry += self._place(info.dtype.nbytes(info.count), info.name) if info.has_data else bytes(16)
-        return entry + bytes(16 if version == 2 else 0)
+def _tensor(info: TensorInfo, place: bytes, version: int) -> bytes:
+    """What the table says of a tensor, whose payload's bytes and offset are `place`."""
+    if info.dtype.name not in TAGS:
+        raise fail("model-dtype", f"tensor '{info.name}': .oinf holds no tensors of {info.dtype}")
+    rank = len(info.shape)
+    entry = _name(info.name) + struct.pack(f"<III{rank}Q", TAGS[info.dtype.name], rank, info.has_data, *info.shape)
+    return entry + place + bytes(16 if version == 2 else 0)
 
 
 def _name(name: str) -> bytes:
