@@ -148,14 +148,10 @@ class Scan:
     def inner(self) -> int:
         return self.heads * self.head_size
 
-    @property
-    def parts(self) -> tuple[int, ...]:
-        """What `into` gives of each."""
-        return self.inner, self.inner, self.groups * self.state, self.groups * self.state, self.heads
-
     def scale_vector(self) -> list[float]:
         """What `into` gives times this."""
-        return [scale for scale, size in zip(self.scales or (), self.parts, strict=True) for _ in range(size)]
+        sizes = self.inner, self.inner, self.groups * self.state, self.groups * self.state, self.heads
+        return [scale for scale, size in zip(self.scales or (), sizes, strict=True) for _ in range(size)]
 
     def __str__(self) -> str:
         heads = f"{self.heads} head{'s' * (self.heads > 1)} of {self.head_size}"

@@ -103,8 +103,7 @@ class Model:
         """There is a tensor of this name, with data."""
         return name in self._entries and self._entries[name].info.has_data
 
-    def __contains__(self, name: str) -> bool:
-        return self.has(name)
+    __contains__ = has
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
