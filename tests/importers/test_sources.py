@@ -201,6 +201,24 @@ def test_nanogpt_without_biases_has_the_plain_gelu(tmp_path: Path) -> None:
     assert 'approx="erf"' in text and "bias" not in text and logits(made).shape == (4, 9)
 
 
+TOLD: dict[str, dict[str, Any]] = {
+    "opt": {"num_attention_heads": 4},
+    "gpt_neo": {"num_heads": 4, "window_size": 5},
+    "gpt_neox": {"num_attention_heads": 4, "num_hidden_layers": 2, "rotary_pct": 0.5, "use_parallel_residual": True},
+    "qwen3": {"model_type": "qwen3", "num_attention_heads": 4, "rms_norm_eps": 1e-6, "rope_theta": 1e4},
+}
+"""What neither shapes nor names of tensors tell."""
+
+
+@pytest.mark.parametrize("family", TOLD)
+def test_sizes_that_nothing_says_are_those_of_shapes(family: str, tmp_path: Path) -> None:
+    folder = checkpoints.checkpoint(tmp_path / "in", family)
+    wanted = import_checkpoint(folder, tmp_path / "a", context=12).graph.read_text()
+    (folder / "config.json").unlink()
+    made = import_checkpoint(folder / "model.safetensors", tmp_path / "b", context=12, settings=TOLD[family])
+    assert made.graph.read_text() == wanted
+
+
 def meta_weights(path: Path, stacked: bool, **metadata: str) -> Path:
     """A small Llama under Meta's names, or with one tensor for a matrix of all layers, as llama2.c has it."""
     rng = np.random.default_rng(6)

@@ -275,7 +275,7 @@ def _scan(c: Checkpoint, place: str) -> Scan:
 
 def _inner(c: Checkpoint, place: str) -> int:
     """The width inside the network, which LFM2 makes of what it says."""
-    told = c.extent(f"{place}{_first(c, place, 'up_proj', 'c_fc', 'fc1')}.weight", 0)
+    told = c.extent(f"{place}{_first(c, place, 'up_proj', 'c_fc', 'fc1', 'dense_h_to_4h')}.weight", 0)
     said = c.size("shared_intermediate_size" if c.family == "granitemoehybrid" else "intermediate_size", told=told)
     if c.family != "lfm2" or not c.flag("block_auto_adjust_ff_dim", default=True):
         return said
