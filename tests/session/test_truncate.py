@@ -344,13 +344,13 @@ def test_a_part_of_a_table_is_that_of_the_whole(name: str, makers: dict[str, lis
         with maker.make_executor() as executor:
             for count in (0, 3, ROOM):
                 fed(executor, rows, [count])
-                for table, at in executor.interface.tables.items():
+                for table, (axis, type_) in executor.interface.tables.items():
                     whole = executor.fetch(table)
                     for _ in range(12):
-                        ends = np.sort(rng.integers(0, 11, (len(at.others) + 1, 2)))
+                        ends = np.sort(rng.integers(0, 11, (len(type_.table), 2)))
                         within = [slice(int(a), int(b)) for a, b in ends]
-                        if at.window:
-                            within[at.axis] = slice(None)
+                        if type_.ring:
+                            within[axis] = slice(None)
                         assert np.array_equal(executor._part(table, tuple(within)), whole[tuple(within)])
 
 

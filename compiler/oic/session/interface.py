@@ -11,7 +11,6 @@ from oic.ir import dims
 from oic.ir.dims import Dim
 from oic.ir.module import Module, Truncation
 from oic.ir.types import StateType, TensorType
-from oic.memory.layout import storage_bytes
 
 
 @dataclass(frozen=True)
@@ -54,31 +53,13 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class PositionTable:
-    """A table with entries of positions.
-
-    axis         which of its indices the position is
-    others       what the other indices go up to
-    window       positions that a ring keeps; 0: it is none
-    entry_bytes  of one entry
-    nbytes       that the state has for all of it
-    """
-
-    axis: int
-    others: tuple[int, ...]
-    window: int
-    entry_bytes: int
-    nbytes: int
-
-
-@dataclass(frozen=True)
 class Interface:
     """Everything a session must know of a graph.
 
     variables   by name, in declaration order
     entries     by the name of their block
     truncation  what counts positions, and whether they can be taken back
-    tables      those that have entries of positions
+    tables      those that have entries of positions: which of the indices the position is, and the type
     blocks      name and text of every block, to say in which block a statement is
     statements  their texts, in source order; of a loop, what is before its braces
     """
@@ -87,7 +68,7 @@ class Interface:
     variables: dict[str, SessionVariable]
     entries: dict[str, Entry]
     truncation: Truncation
-    tables: dict[str, PositionTable]
+    tables: dict[str, tuple[int, StateType]]
     blocks: tuple[tuple[str, Span], ...] = ()
     statements: tuple[Span, ...] = ()
 
@@ -127,17 +108,6 @@ def interface(
         entries[f.symbol] = Entry(f.symbol, inputs, tuple(f.outputs), left_out)
     named = {v.name: v for v in variables}
     ordered = tuple(sorted(statements, key=lambda s: s.start))
-    tables = _position_tables(module)
+    types, axes = {op.symbol: op.type for op in module.states()}, module.truncation.tables
+    tables = {symbol: (axis, types[symbol]) for symbol, axis in axes.items() if axis < len(types[symbol].table)}
     return Interface(module.name, named, entries, module.truncation, tables, tuple(blocks), ordered)
-
-
-def _position_tables(module: Module) -> dict[str, PositionTable]:
-    types: dict[str, StateType] = {op.symbol: op.type for op in module.states()}
-    tables = {}
-    for symbol, axis in module.truncation.tables.items():
-        type_ = types[symbol]
-        if axis < len(type_.table):
-            others = tuple(index.capacity for i, index in enumerate(type_.table) if i != axis)
-            window = type_.window if type_.ring else 0
-            tables[symbol] = PositionTable(axis, others, window, type_.entry.nbytes, storage_bytes(type_))
-    return tables

@@ -12,8 +12,8 @@ from typing import Self
 from oic import arguments
 from oic.diagnostics import did_you_mean, fail
 from oic.dtypes import Array
+from oic.memory.layout import storage_bytes
 from oic.session.executor import Executor
-from oic.session.interface import PositionTable
 
 
 class KVCache:
@@ -28,7 +28,7 @@ class KVCache:
     def __init__(self, executor: Executor, keys: str = "K", values: str = "V") -> None:
         arguments.require("executor", executor, Executor, "an oic.Executor", "Synthesizer(…).make_executor() gives one")
         self.executor = executor
-        tables = executor.interface.tables
+        self._tables = tables = executor.interface.tables
         if not tables:
             raise fail("kv-cache", f"the graph has no tables of positions: {executor.interface.truncation.reason}")
         for what, name in (("keys", keys), ("values", values)):
@@ -53,12 +53,12 @@ class KVCache:
     @property
     def nbytes(self) -> int:
         """Bytes of the keys and values of these positions; of rings, of those that they still have."""
-        return sum(self._table(name).entry_bytes * self._entries(name) for name in self.names)
+        return sum(self._tables[name][1].entry.nbytes * self._entries(name) for name in self.names)
 
     @property
     def reserved(self) -> int:
         """Bytes that the state has for keys and values; of tables without a bound, of address space."""
-        return sum(self._table(name).nbytes for name in self.names)
+        return sum(storage_bytes(self._tables[name][1]) for name in self.names)
 
     def keys(self, layer: int = 0) -> Array:
         """The keys of a layer in order of position: [seq_len, heads, size of a head] for `K(l, t): f32[heads, size]`.
@@ -88,27 +88,25 @@ class KVCache:
         """The cache of another session with a copy of the state, which goes on by itself: `.executor`."""
         return type(self)(self.executor.fork(), *self.names)
 
-    def _table(self, name: str) -> PositionTable:
-        return self.executor.interface.tables[name]
-
     def _entries(self, name: str) -> int:
         """Entries of positions that were fed, in all layers."""
-        table = self._table(name)
-        return math.prod(table.others) * min(self.seq_len, table.window or self.seq_len)
+        axis, type_ = self._tables[name]
+        others = (index.capacity for at, index in enumerate(type_.table) if at != axis)
+        return math.prod(others) * min(self.seq_len, type_.window if type_.ring else self.seq_len)
 
     def _layer(self, name: str, layer: int) -> Array:
         layer = arguments.integer("layer", layer)
-        table, first = self._table(name), self.executor.interface.truncation.first
-        within, length = [slice(None)] * (len(table.others) + 1), self.seq_len
-        axis, layers = table.axis, 0 if table.axis else 1
-        within[axis] = slice(None) if table.window else slice(first, first + length)
-        if table.others:
+        (axis, type_), first = self._tables[name], self.executor.interface.truncation.first
+        within, length = [slice(None)] * len(type_.table), self.seq_len
+        layers = 0 if axis else 1
+        within[axis] = slice(None) if type_.ring else slice(first, first + length)
+        if len(within) > 1:
             within[layers] = slice(layer, layer + 1) if layer >= 0 else slice(0)
         found = self.executor._part(name, tuple(within))
-        if table.window:  # the newest positions are at the end
-            found = found[(slice(None),) * axis + (slice(table.window - min(length, table.window), None),)]
-        if not table.others:
+        if type_.ring:  # the newest positions are at the end
+            found = found[(slice(None),) * axis + (slice(type_.window - min(length, type_.window), None),)]
+        if len(within) == 1:
             return found
         if not found.shape[layers]:
-            raise fail("kv-cache", f"'{name}' has layers 0 to {table.others[0] - 1}, not {layer}")
+            raise fail("kv-cache", f"'{name}' has layers 0 to {type_.table[layers].capacity - 1}, not {layer}")
         return found.take(0, axis=layers)
