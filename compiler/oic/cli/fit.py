@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from oic.check.model_data import data_of
 from oic.cli.text import in_columns, json_text, say
@@ -262,74 +263,55 @@ def with_figures(planned: Footprint, figures: Figures) -> Footprint:
 # ---------------------------------------------------------------- the command
 
 
-@dataclass(frozen=True)
-class Answer:
-    """Whether a graph fits as it is, and how far its bound may grow.
-
-    now, figures   of the graph as it is
-    largest        the bound's largest value that fits, 0 if none does; None where nothing was looked for
-    then, why      the footprint at that value, and what is wrong with the next larger; where none
-                   fits, the least value and what is wrong with it
-    unbounded      other indices that nothing bounds: memory for them has no end
-    endless        nothing bounds them or the bound, as the graph is
-    absent         constants without a value, counted by their declared size
-    """
-
-    fits: bool
-    now: Footprint
-    figures: Figures
-    bound: Bound | None
-    largest: int | None = None
-    then: Footprint | None = None
-    why: str = ""
-    unbounded: tuple[str, ...] = ()
-    endless: tuple[str, ...] = ()
-    absent: tuple[str, ...] = ()
-
-
 def print_fit(load: Load, room: Room, vary: str | None, as_json: bool) -> bool:
     """Print whether a graph fits, and the largest bound that does; whether it fits.
 
     load   compiles the graph with more sizes and capacities
     """
-    answer = answered(load, room, vary)
-    say(json_text(_as_json(answer)) if as_json else in_columns(_lines(answer, room)))
-    return answer.fits
+    found = answered(load, room, vary)
+    say(json_text(found) if as_json else in_columns(_lines(found, room)))
+    return bool(found["fits"])
 
 
-def answered(load: Load, room: Room, vary: str | None) -> Answer:
-    """Look for the answer.  Raises OicError of a graph that is wrong, and `fit-bound`."""
+def answered(load: Load, room: Room, vary: str | None) -> dict[str, Any]:
+    """Whether a graph fits as it is, and how far its bound may grow, as `--json` has it.
+
+    now         bytes of the graph as it is; None where they have no end
+    bound, value  what may grow, and what it is
+    largest     the bound's largest value that fits, 0 if none does; None where nothing was looked for
+    then, next  bytes at that value, and what is wrong with the next larger; where none fits, the least value and
+                what is wrong with it
+    endless     indices that nothing bounds, as the graph is; `unbounded`: beside the bound
+    absent      constants without a value, counted by their declared size
+    Raises OicError of a graph that is wrong, and `fit-bound`.
+    """
     program = load({}, {})
     bound = choose(load, program, vary)
-    unbounded = [b.name for b in bounds(program) if b.now is None and b.option == "max"]
+    endless = [b.name for b in bounds(program) if b.now is None and b.option == "max"]
     # without a bound it is more than any memory, with any stack
-    figures = Figures("", (), "some tables have no bound yet") if unbounded else figures_of(program)
+    figures = Figures("", (), "some tables have no bound yet") if endless else figures_of(program)
     now = with_figures(footprint(program), figures)
-    others = tuple(n for n in unbounded if bound is None or n != bound.name)
-    fits = room.holds(now) and not unbounded
     absent = program.model.names() if program.model is not None and program.model.name == ABSENT else ()
-    answer = Answer(fits, now, figures, bound, unbounded=others, endless=tuple(unbounded), absent=tuple(absent))
-    if bound is None or (room.ram is None and room.flash is None):
-        return answer
-    search = FitSearch(load, room, bound)
-    if bound.now is not None and figures.compiler:
-        search.plain[bound.now], search.figures[bound.now] = footprint(program), figures
-    best = search.largest(now)
-    if best == 0:
-        return replace(answer, largest=0, why=f"{search.first:,}: {search.why_not(search.first)}")
-    why = search.why_not(best + 1) if best < LARGEST else ""
-    return replace(answer, largest=best, then=search.compiled(best), why=why, figures=search.figures[best])
-
-
-def _as_json(a: Answer) -> dict[str, object]:
-    return {
-        "fits": a.fits, "now": None if a.endless else _bytes(a.now),
-        "bound": str(a.bound) if a.bound else None, "value": a.bound.now if a.bound else None,
-        "largest": a.largest, "then": _bytes(a.then) if a.then else None, "next": a.why or None,
-        "unbounded": list(a.unbounded), "endless": list(a.endless), "absent": list(a.absent),
-        "compiler": a.figures.compiler or None, "not_counted": a.figures.missing or None,
-        "externals": _externals(a.figures),
+    found: dict[str, Any] = {
+        "fits": room.holds(now) and not endless, "now": None if endless else _bytes(now),
+        "bound": str(bound) if bound else None, "value": bound.now if bound else None,
+        "largest": None, "then": None, "next": None,
+        "unbounded": [n for n in endless if bound is None or n != bound.name],
+        "endless": endless, "absent": list(absent),
     }  # fmt: skip
+    if bound is not None and (room.ram is not None or room.flash is not None):
+        search = FitSearch(load, room, bound)
+        if bound.now is not None and figures.compiler:
+            search.plain[bound.now], search.figures[bound.now] = footprint(program), figures
+        best = found["largest"] = search.largest(now)
+        if best == 0:
+            found["next"] = f"{search.first:,}: {search.why_not(search.first)}"
+        else:
+            found["next"] = search.why_not(best + 1) if best < LARGEST else None
+            found["then"], figures = _bytes(search.compiled(best)), search.figures[best]
+    externals = sorted({name for s in figures.stacks for name in s.externals})
+    about = {"compiler": figures.compiler or None, "not_counted": figures.missing or None, "externals": externals}
+    return found | about
 
 
 def _bytes(f: Footprint) -> dict[str, int]:
@@ -337,50 +319,46 @@ def _bytes(f: Footprint) -> dict[str, int]:
             "flash": f.flash, "weights": f.weights, "code": f.code}  # fmt: skip
 
 
-def _lines(a: Answer, room: Room) -> list[str]:
+def _lines(found: dict[str, Any], room: Room) -> list[str]:
     """The answer for people."""
-    lines = [_line("RAM", a.now.ram, room.ram, _ram(a.now)), _line("flash", a.now.flash, room.flash, _flash(a.now))]
-    if a.endless:
-        lines = [f"as it is, it needs memory without end: nothing bounds {', '.join(a.endless)} (--max)"]
-    if a.bound is None:
+    now, then, bound, largest = (found[name] for name in ("now", "then", "bound", "largest"))
+    if now is None:
+        lines = [f"as it is, it needs memory without end: nothing bounds {', '.join(found['endless'])} (--max)"]
+    else:
+        lines = [_line("RAM", now["ram"], room.ram, _ram(now)), _line("flash", now["flash"], room.flash, _flash(now))]
+    if bound is None:
         lines.append("nothing here grows: no table without @fixed, and no size in @fixed or @max")
-    elif a.largest and a.then is not None:
-        now = "" if a.bound.now is None else f" (now {a.bound.now:,})"
-        found = f"the largest {a.bound} that fits is {a.largest:,}{now}; {a.largest + 1:,}: {a.why}"
-        lines.append(found if a.why else f"any {a.bound} up to {LARGEST:,} fits{now}")
-        lines.append(f"  RAM   {a.then.ram:>14,} bytes: {_ram(a.then)}")
-        lines.append(f"  flash {a.then.flash:>14,} bytes: {_flash(a.then)}")
-    elif a.largest is not None:
-        lines.append(f"no {a.bound} fits; {a.why}")
-    if a.unbounded:
-        lines.append(f"nothing bounds {', '.join(a.unbounded)} either: give --max")
-    if a.absent:
-        lines.append(f"warning: no --model, so {', '.join(a.absent)} count by their declared sizes")
-    f = a.figures
-    if not f.compiler:
-        return [*lines, f"stack and code are not counted: {f.missing}"]
-    lines.append(f"by {f.compiler}")
-    if f.missing:
-        lines.append(f"stack is not counted: {f.missing}")
-    if f.code_bytes is None:
+    elif then is not None:
+        was = "" if found["value"] is None else f" (now {found['value']:,})"
+        next_ = f"the largest {bound} that fits is {largest:,}{was}; {largest + 1:,}: {found['next']}"
+        lines.append(next_ if found["next"] else f"any {bound} up to {LARGEST:,} fits{was}")
+        lines.append(f"  RAM   {then['ram']:>14,} bytes: {_ram(then)}")
+        lines.append(f"  flash {then['flash']:>14,} bytes: {_flash(then)}")
+    elif largest is not None:
+        lines.append(f"no {bound} fits; {found['next']}")
+    if found["unbounded"]:
+        lines.append(f"nothing bounds {', '.join(found['unbounded'])} either: give --max")
+    if found["absent"]:
+        lines.append(f"warning: no --model, so {', '.join(found['absent'])} count by their declared sizes")
+    if not found["compiler"]:
+        return [*lines, f"stack and code are not counted: {found['not_counted']}"]
+    lines.append(f"by {found['compiler']}")
+    if found["not_counted"]:
+        lines.append(f"stack is not counted: {found['not_counted']}")
+    if not (then or now)["code"]:
         lines.append("code is not counted: the object file is not ELF")
-    if outside := _externals(f):
+    if found["externals"]:
         lines.append(f"not counted: code of other libraries, and what one of their functions needs on the stack "
-                     f"({', '.join(outside)})")  # fmt: skip
+                     f"({', '.join(found['externals'])})")  # fmt: skip
     return lines
 
 
-def _externals(figures: Figures) -> list[str]:
-    """Functions of other libraries that the API reaches."""
-    return sorted({name for s in figures.stacks for name in s.externals})
+def _ram(f: dict[str, int]) -> str:
+    return f"state {f['state']:,} + arena {f['arena']:,}" + (f" + stack {f['stack']:,}" if f["stack"] else "")
 
 
-def _ram(f: Footprint) -> str:
-    return f"state {f.state:,} + arena {f.arena:,}" + (f" + stack {f.stack:,}" if f.stack else "")
-
-
-def _flash(f: Footprint) -> str:
-    return f"weights {f.weights:,}" + (f" + code {f.code:,}" if f.code else "")
+def _flash(f: dict[str, int]) -> str:
+    return f"weights {f['weights']:,}" + (f" + code {f['code']:,}" if f["code"] else "")
 
 
 def _line(what: str, used: int, given: int | None, parts: str) -> str:
