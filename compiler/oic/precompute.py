@@ -6,7 +6,7 @@ every machine of the class of numerics.
 
 import math
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -36,36 +36,35 @@ def in_c(part: Module, target: Target) -> Mapping[str, Array] | None:
     None where there is no compiler for this machine, or no room for files, or the numerics are those of the target's
     own products.
     """
-    with suppress(OSError):
-        return None if target.numerics == NATIVE else _outputs(part, target)
-    return None
-
-
-def _outputs(part: Module, target: Target) -> Mapping[str, Array] | None:
+    if target.numerics == NATIVE:
+        return None
     here = replace(TARGETS["host"], numerics=target.numerics)
     *_, (_, planned) = lowered(part, Settings(target=here))
-    with scratch_folder() as folder:
+    with suppress(OSError), scratch_folder() as folder:
         spec = LibrarySpec(planned, here, name=name_in_private(part.name))
         files, path, cache = write(spec, folder), folder / "results", Cache.of_user()
         texts = (p.read_bytes() for p in files.paths if p.suffix in (".c", ".h", ".weights"))
         key = key_of("results", *texts) if cache else ""
-        if cache is None or cache.get(key, path) is None:
-            found = next(_computed(files, target), None)
-            if found is None:
-                return None
-            path.write_bytes(b"".join(array.tobytes() for array in found.values()))
+        if cache is None or cache.get(key, path, bool) is None:
+            _compute(files, target, path)
             if cache is not None:
-                cache.put(key, path, {})
+                cache.put(key, path, True)
         return _read(planned.function("entry"), path)
+    return None
 
 
-def _computed(files: Files, target: Target) -> Iterator[dict[str, Array]]:
-    """The outputs, by each of the compilers that makes a library that can be loaded here."""
+def _compute(files: Files, target: Target, path: Path) -> None:
+    """Write the outputs, by the first of the compilers that makes a library that can be loaded here.
+
+    Raises FileNotFoundError where there is none.
+    """
     named = words_of("CC") if target.hosted else []
     for compiler in [named, *([name] for name in CANDIDATES)]:
         if compiler and shutil.which(compiler[0]):
             with suppress(OicError, StepError):
-                yield _run(files, compiler)
+                path.write_bytes(b"".join(array.tobytes() for array in _run(files, compiler).values()))
+                return
+    raise FileNotFoundError("a C compiler for this machine")
 
 
 def _run(files: Files, compiler: list[str]) -> dict[str, Array]:

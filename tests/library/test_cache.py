@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -62,23 +63,37 @@ def test_entries_are_whole_bounded_and_never_in_the_way(tmp_path: Path, monkeypa
         cache.put(f"key{number}", file, {"number": number})
         os.utime(cache.folder / f"key{number}" / "entry.json", (number, number))
     assert len(list(cache.folder.iterdir())) <= 3, "what was not used for longest went"
-    assert cache.get("key0", tmp_path / "none") is None and not (tmp_path / "none").exists()
-    assert cache.get("key4", tmp_path / "to") == {"number": 4} and (tmp_path / "to").read_bytes() == bytes(300)
+    assert cache.get("key0", tmp_path / "none", dict) is None and not (tmp_path / "none").exists()
+    assert cache.get("key4", tmp_path / "to", dict) == {"number": 4} and (tmp_path / "to").read_bytes() == bytes(300)
     file.write_bytes(bytes(600))
     cache.put("large", file, {})
-    assert cache.get("large", tmp_path / "large") is None
+    assert cache.get("large", tmp_path / "large", dict) is None
 
     (cache.folder / "key4" / "file").write_bytes(b"changed")
-    assert cache.get("key4", tmp_path / "changed") is None and not (cache.folder / "key4").exists()
-    (cache.folder / "bad").mkdir()
+    assert cache.get("key4", tmp_path / "changed", dict) is None and not (cache.folder / "key4").exists()
     for text in ("[]", "[" * 100_000):
+        (cache.folder / "bad").mkdir()
         (cache.folder / "bad" / "entry.json").write_text(text)
-        assert cache.get("bad", tmp_path / "bad") is None
+        assert cache.get("bad", tmp_path / "bad", dict) is None and not (cache.folder / "bad").exists()
     shutil.rmtree(cache.folder)
     cache.folder.write_text("a file")
     file.write_bytes(b"1")
     cache.put("key", file, {})
-    assert cache.get("key", tmp_path / "gone") is None
+    assert cache.get("key", tmp_path / "gone", dict) is None
+
+
+@pytest.mark.parametrize("notes", [[], [1], "x", None, {"stack": 3}, {"stack": {"f": 1}}], ids=str)
+def test_notes_that_are_forged_are_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, notes: object) -> None:
+    monkeypatch.setenv("OIC_CACHE", str(tmp_path / "cache"))
+    built(tmp_path / "a")
+    entries = list((tmp_path / "cache").glob("*/entry.json"))
+    kept = [json.loads(entry.read_text()) for entry in entries]
+    for entry, found in zip(entries, kept, strict=True):
+        entry.write_text(json.dumps(found | {"notes": notes}))
+    built(tmp_path / "b")
+    assert texts(tmp_path / "a") == texts(tmp_path / "b")
+    again = (json.loads(entry.read_text())["notes"] for entry in entries)
+    assert list(again) == [found["notes"] for found in kept]
 
 
 def test_what_ended_processes_left_counts_and_goes(tmp_path: Path) -> None:
@@ -106,7 +121,7 @@ def test_an_entry_in_the_making_is_no_others_to_remove(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(library_cache, "_second_name", slow)
     cache.put("key", file, {})
-    assert cache.get("key", tmp_path / "to") == {}
+    assert cache.get("key", tmp_path / "to", dict) == {}
 
 
 def test_a_large_file_has_a_second_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,10 +129,10 @@ def test_a_large_file_has_a_second_name(tmp_path: Path, monkeypatch: pytest.Monk
     cache, file = Cache(tmp_path / "cache"), tmp_path / "file"
     file.write_bytes(bytes(200))
     cache.put("key", file, {})
-    assert cache.get("key", tmp_path / "to") == {}
+    assert cache.get("key", tmp_path / "to", dict) == {}
     assert (tmp_path / "to").samefile(cache.folder / "key" / "file") and (tmp_path / "to").samefile(file)
     file.write_bytes(bytes(201))  # one of its names is written to
-    assert cache.get("key", tmp_path / "again") is None
+    assert cache.get("key", tmp_path / "again", dict) is None
 
 
 def test_the_environment_says_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,11 +67,6 @@ def contents(module: Module) -> bytes:
     return digest.digest()
 
 
-def fingerprint_of(file: BinaryIO) -> int:
-    """The fingerprint in the header of a blob."""
-    return int(HEAD.unpack(file.read(HEAD.size))[3])
-
-
 BLOCK = 8 << 20  # bytes
 
 

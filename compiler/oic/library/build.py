@@ -119,8 +119,8 @@ def compile_library(files: Files, shown: Path, cache: Cache | None = None, told:
     path = files.folder / f"lib{files.name}.so"
     this = _Compilation(files, shown)
     key = _key(this) if cache else ""
-    if cache is not None and (notes := cache.get(key, path)) is not None:
-        return with_figures(replace(files, names=(*files.names, path.name)), Figures.of_json(notes)), path
+    if cache is not None and (known := cache.get(key, path, Figures.of_json)) is not None:
+        return with_figures(replace(files, names=(*files.names, path.name)), known), path
     with scratch_folder() as folder:
         figures = (_compile_sets if files.target.sets else _compile_one)(this, path, folder, told)
     if not path.is_file():

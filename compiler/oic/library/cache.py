@@ -16,17 +16,18 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from oic.diagnostics import fail
 from oic.resources import cache_dir
 from oic.version import __version__
 
+T = TypeVar("T")
 SIZE = 4 << 30  # bytes of all entries
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 LARGE = 16 << 20  # bytes of a file that has a second name rather than a copy
@@ -59,25 +60,29 @@ class Cache:
         folder = Path(named) if named else cache_dir()
         return cls(folder, size) if folder else None
 
-    def get(self, key: str, to: Path) -> dict[str, Any] | None:
-        """Put the file of an entry there; what was noted with it, or None if there is no such entry."""
+    def get(self, key: str, to: Path, read: Callable[[Any], T]) -> T | None:
+        """Put the file of an entry there; what `read` makes of its notes, or None if there is no such entry.
+
+        An entry that is wrong, or whose file was changed by its second name, is removed.
+        """
         entry = self.folder / key
         try:
             found = json.loads((entry / "entry.json").read_text(encoding="utf-8"))
             file = entry / found["name"]
-            stat = file.stat()
-            if [stat.st_size, stat.st_mtime_ns] != found["file"]:  # it was changed by its second name
-                shutil.rmtree(entry, ignore_errors=True)
-                return None
-            _second_name(file, to)
-            os.utime(entry / "entry.json")
-            return found["notes"]
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            stat, notes = file.stat(), read(found["notes"])
+            if [stat.st_size, stat.st_mtime_ns] == found["file"]:
+                _second_name(file, to)
+                os.utime(entry / "entry.json")
+                return notes
+            shutil.rmtree(entry, ignore_errors=True)
+        except OSError:
             with suppress(OSError):
                 to.unlink(missing_ok=True)
-            return None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            shutil.rmtree(entry, ignore_errors=True)
+        return None
 
-    def put(self, key: str, file: Path, notes: Mapping[str, Any]) -> None:
+    def put(self, key: str, file: Path, notes: Any) -> None:
         """Keep a file that is complete and will not be written to."""
         with suppress(OSError):
             if file.stat().st_size > self.size // 2:
@@ -87,7 +92,7 @@ class Cache:
             try:
                 _second_name(file, made / file.name, COPIED)
                 stat = (made / file.name).stat()
-                about = {"name": file.name, "file": [stat.st_size, stat.st_mtime_ns], "notes": dict(notes)}
+                about = {"name": file.name, "file": [stat.st_size, stat.st_mtime_ns], "notes": notes}
                 (made / "entry.json").write_text(json.dumps(about), encoding="utf-8")
                 made.rename(self.folder / key)  # another build may have been first
             finally:

@@ -136,13 +136,12 @@ PACKED_BY = (
 def _blob(module: Module, path: Path, cache: Cache | None, told: weights.Told) -> int:
     """Write the blob, or take one that was packed before; its fingerprint."""
     key = key_of("weights", code_of(*PACKED_BY), weights.contents(module)) if cache else ""
-    if cache is not None and cache.get(key, path) is not None:
-        with path.open("rb") as file:
-            return weights.fingerprint_of(file)
+    if cache is not None and (known := cache.get(key, path, int)) is not None:
+        return known
     with path.open("wb") as file:
         fingerprint = weights.write(module, file, told)
     if cache is not None:
-        cache.put(key, path, {})
+        cache.put(key, path, fingerprint)
     return fingerprint
 
 
