@@ -15,7 +15,6 @@ from oic.check.bind import bind
 from oic.check.binding import Binding
 from oic.check.check import check, check_fetch, check_sizes
 from oic.check.model_data import data_of
-from oic.check.resolved import effects
 from oic.check.symbols import Variable
 from oic.collector import uncollected
 from oic.diagnostics import Diagnostic, OicError, Span
@@ -175,14 +174,9 @@ def interface_of(program: Program) -> Interface:
     """What a session of the program may insert and fetch."""
     binding = program.binding
     found = [shown for variable in binding.variables for shown in _fetchables(program, variable)]
-    dropped = {}
-    if (fetch := program.settings.fetch) is not None:
-        for entry in binding.resolved.entries:
-            written = (v for v, _ in effects(entry).writes if v.kind == "volatile" and not v.refused)
-            dropped[entry.block.name] = {v.name for v in written if v.name not in fetch}
     blocks = [(b.name, b.span) for b in program.graph.blocks]
     statements = [s.shown for b in program.graph.blocks for s in syntax.walk(b.body)]
-    return interface(program.module, found, blocks, statements, dropped)
+    return interface(program.module, found, blocks, statements)
 
 
 def _fetchables(program: Program, variable: Variable) -> list[SessionVariable]:
@@ -199,8 +193,9 @@ def _fetchables(program: Program, variable: Variable) -> list[SessionVariable]:
     if variable.family and not variable.stacked:
         names = {f"{name}[{','.join(map(str, key))}]": partial(values, *key) for key in sorted(variable.members)}
         return [SessionVariable(shown, kind, dtype, variable.dims, span, start) for shown, start in names.items()]
-    start = values if kind in ("constant", "volatile") else None
-    return [SessionVariable(name, kind, dtype, variable.counts + variable.dims, span, start)]
+    fetch = program.settings.fetch
+    starts = kind == "constant" or (kind == "volatile" and (fetch is None or name in fetch))
+    return [SessionVariable(name, kind, dtype, variable.counts + variable.dims, span, values if starts else None)]
 
 
 def lowered(

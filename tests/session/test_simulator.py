@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ n = dims.of(Extent("N", 4))
 W = np.array([2, 3], np.float32)
 
 
-def face(**dropped: Any) -> Interface:
+def face() -> Interface:
     module = parse_module(TEXT, {"w": W}, SOURCE)
     block = Span(SOURCE, 0, len(SOURCE.text))
     variables = [
@@ -58,7 +59,7 @@ def face(**dropped: Any) -> Interface:
         SessionVariable("count", "volatile", dtypes.f32, (3,), start=lambda: np.full(3, 7, np.float32)),
         SessionVariable("K", "persistent", dtypes.f32, ()),
     ]
-    return interface(module, variables, [("entry", block)], dropped=dropped)
+    return interface(module, variables, [("entry", block)])
 
 
 @pytest.fixture
@@ -210,8 +211,8 @@ def test_narrowed_outputs_and_entries() -> None:
     text = TEXT.replace('outputs=["y"]', "outputs=[]", 1)
     text = text.replace("return([%y])", "return([])", 1)
     module = parse_module(text, {"w": W}, SOURCE)
-    variables = face().variables.values()
-    found = interface(module, variables, dropped={"entry": ["y"]})
+    variables = face().variables
+    found = interface(module, (variables | {"y": replace(variables["y"], start=None)}).values())
     with InterpretedProgram(module, found).make_executor() as ex:
         assert ex.step(**GOOD) == {}
         with pytest.raises(OicError, match="not among the outputs"):

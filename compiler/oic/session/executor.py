@@ -44,7 +44,6 @@ class Executor(ABC):
         self.interface = interface
         self._given: dict[str, Array] = {}
         self._outputs: dict[str, Array] = {}
-        self._last: Entry | None = None
         self._open = True
         self._lock = RLock()  # may be taken again: by a signal's handler, in the middle of a call
         _live[id(self)] = self
@@ -84,9 +83,8 @@ class Executor(ABC):
             try:
                 self._insert(inputs, copy=not self.reads_in_place)
                 taken = gathered(self.interface, found, self._given)
-                self._outputs, self._last = {}, None
+                self._outputs = {}
                 self._outputs = self._run(found.symbol, taken)
-                self._last = found
             finally:
                 self._given = {}
             return dict(self._outputs)
@@ -152,10 +150,9 @@ class Executor(ABC):
                 return self._fetch_state(name)
             if name in self._outputs:
                 return self._outputs[name].copy()
-            if self._last is not None and name in self._last.dropped:
+            if variable.start is None:
                 message = f"'{name}' is not among the outputs asked for"
                 raise fail("fetch-narrowed", message, hint="add it to fetch, or leave fetch out")
-            assert variable.start is not None, f"'{name}' has no starting value"
             return np.array(variable.start())
 
     def _part(self, table: str, within: tuple[slice, ...]) -> Array:
@@ -222,7 +219,7 @@ class Executor(ABC):
             return self._fork()
 
     def _forget(self) -> None:
-        self._given, self._outputs, self._last = {}, {}, None
+        self._given, self._outputs = {}, {}
 
     # -- life
 

@@ -1,7 +1,7 @@
 """What a caller may insert and fetch: the variables of a graph and its entries."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from oic import arguments
@@ -19,7 +19,8 @@ class SessionVariable:
 
     kind    'dynamic', 'constant', 'volatile' or 'persistent'
     shape   declared sizes; None for `?`; of a table or matrix, those of an entry
-    start   gives the value of a constant, or what a volatile variable starts every step with
+    start   gives the value of a constant, or what a volatile variable starts every step with; None where it cannot be
+            fetched, or has none
     A member of a family is a variable of its own, named `W[1]`.
     """
 
@@ -37,13 +38,11 @@ class Entry:
 
     inputs    the dynamic variables it reads, with their types here (pinned extents replaced)
     outputs   the volatile variables it writes and gives
-    dropped   those it writes and does not give, because `fetch` was narrowed
     """
 
     symbol: str
     inputs: dict[str, TensorType]
     outputs: tuple[str, ...]
-    dropped: frozenset[str] = frozenset()
 
     @property
     def maxima(self) -> dict[str, int]:
@@ -95,17 +94,13 @@ class Interface:
 
 def interface(
     module: Module, variables: Iterable[SessionVariable], blocks: Iterable[tuple[str, Span]] = (),
-    statements: Iterable[Span] = (), dropped: Mapping[str, Collection[str]] | None = None,
+    statements: Iterable[Span] = (),
 ) -> Interface:  # fmt: skip
-    """The interface of a lowered module, whose functions say what each entry takes and gives.
-
-    dropped   of each function, the outputs that `fetch` leaves out
-    """
+    """The interface of a lowered module, whose functions say what each entry takes and gives."""
     entries = {}
     for f in module.functions():
         inputs = {name: arg.tensor for name, arg in zip(f.inputs, f.body.args, strict=True)}
-        left_out = frozenset((dropped or {}).get(f.symbol, ()))
-        entries[f.symbol] = Entry(f.symbol, inputs, tuple(f.outputs), left_out)
+        entries[f.symbol] = Entry(f.symbol, inputs, tuple(f.outputs))
     named = {v.name: v for v in variables}
     ordered = tuple(sorted(statements, key=lambda s: s.start))
     types, axes = {op.symbol: op.type for op in module.states()}, module.truncation.tables

@@ -168,7 +168,7 @@ class CompiledExecutor(Executor):
                 setattr(call.inputs, member, call.pointer(value))
         except KeyError:
             return None
-        self._outputs, self._last = {}, None  # what a signal's handler raises may come before there are others
+        self._outputs = {}  # what a signal's handler raises may come before there are others
         made = call.made.copy()
         for name, member, kind, sizes in call.large:
             made[name] = array = empty(sizes, kind)
@@ -180,7 +180,7 @@ class CompiledExecutor(Executor):
             raise self._refusal(status)
         for name, room in call.rooms:
             made[name] = room.copy()
-        self._outputs, self._last = made, call.entry
+        self._outputs = made
         return made.copy()
 
     def _go_on(self, entry: str, feed: Mapping[str, str], count: int, made: list[dict[str, Array]]) -> bool:
@@ -224,7 +224,7 @@ class CompiledExecutor(Executor):
                 which = next(name for name, to, of in moves if not np.array_equal(of.astype(to.dtype), of))
                 raise self._too_large(which) from None
             if status := function(*given):
-                self._outputs, self._last = {}, None
+                self._outputs = {}
                 raise self._refusal(status)
             for _, all_, room in kept:
                 all_[n] = room
@@ -339,7 +339,6 @@ class _Call:
         self.inputs = self.ffi.new(f"{entry.names.inputs} *")
         self.outputs = self.ffi.new(f"{entry.names.outputs} *")
         self.given = (executor._session, self.inputs, self.outputs)
-        self.entry = executor.interface.entries[face.symbol]
         self.axes = [
             (extent.name, member, *next((i.name, axis) for i in face.inputs
                                         for axis, d in enumerate(i.value.shape) if dims.atom(d) == extent))
