@@ -216,7 +216,7 @@ class Generator:
 
     def session(self) -> TextSession:
         """A session that has read nothing, for `stream`: it goes on with what it was given before."""
-        if not self._first._open:
+        if not self._first.is_open:
             raise fail("session-closed", "this generator is closed")
         return TextSession(self._built.make_executor())
 

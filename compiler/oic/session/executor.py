@@ -36,6 +36,7 @@ class Executor(ABC):
     given values that have been checked, row-major arrays of the declared dtypes.
 
     reads_in_place   a step writes no input, and keeps none: what `step` is given is not copied first
+    is_open          until `close`
     """
 
     reads_in_place = False
@@ -44,12 +45,12 @@ class Executor(ABC):
         self.interface = interface
         self._given: dict[str, Array] = {}
         self._outputs: dict[str, Array] = {}
-        self._open = True
+        self.is_open = True
         self._lock = RLock()  # may be taken again: by a signal's handler, in the middle of a call
         _live[id(self)] = self
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self.interface.name!r}" + ("" if self._open else ", closed") + ">"
+        return f"<{type(self).__name__} of {self.interface.name!r}" + ("" if self.is_open else ", closed") + ">"
 
     def _repr_html_(self) -> str:
         rows = [(v.kind, v.name, _typed(v)) for v in self.interface.variables.values()]
@@ -75,7 +76,7 @@ class Executor(ABC):
         Raises StepError; outputs are undefined then, and what was inserted is gone.
         """
         with self._lock:
-            again = self._step_again(entry, inputs) if self._open and not self._given else None
+            again = self._step_again(entry, inputs) if self.is_open and not self._given else None
             if again is not None:
                 return again
             self._require_open()
@@ -235,8 +236,8 @@ class Executor(ABC):
     def close(self) -> None:
         """Give memory back, once a running call has ended; the executor is of no use afterwards."""
         with self._lock:
-            if self._open:
-                self._open = False
+            if self.is_open:
+                self.is_open = False
                 self._forget()
                 self._close()
 
@@ -254,7 +255,7 @@ class Executor(ABC):
             yield
 
     def _require_open(self) -> None:
-        if not self._open:
+        if not self.is_open:
             raise fail("session-closed", "this executor is closed")
 
     # -- what a backend does

@@ -281,7 +281,7 @@ class CompiledExecutor(Executor):
         self._session.pool = self._ffi.NULL  # its threads are not in this process
 
     def __del__(self) -> None:
-        if getattr(self, "_open", False) and hasattr(self, "_storages"):
+        if getattr(self, "is_open", False) and hasattr(self, "_storages"):
             self.close()
 
     def _trace(self) -> Iterator[Record]:
