@@ -3,12 +3,15 @@
 import json
 import sys
 from itertools import chain
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from oic.cli import options as common
 from oic.cli.text import report, say
+
+if TYPE_CHECKING:
+    from oic.generation import Generator
 
 machine_option = click.option(
     "--target", metavar="[host|portable]", default="host", show_default=True, help="this machine, or any of its kind"
@@ -43,6 +46,15 @@ def checkpoint_command(command: common.Command) -> common.Command:
         click.option("--context", type=click.IntRange(1), metavar="N", help="tokens that the cache has room for"),
     )
     return common.guarded(options(command))
+
+
+def opened(told: bool = True, **checkpoint: Any) -> "Generator":
+    """A compiled checkpoint; its warnings go to standard error, where no results are."""
+    from oic.generation import Generator
+
+    generator = Generator(**checkpoint)
+    report(generator.warnings if told else (), as_json=False)
+    return generator
 
 
 def ids_option(text: str) -> common.Option:
@@ -110,7 +122,7 @@ def generate(
     the same weights; prompt i draws from a seed that is i more.
     """
     from oic.cli.models import chatted, generated, generated_batch, typed
-    from oic.generation import Generator, Sampling
+    from oic.generation import Sampling
 
     if sum(map(bool, (texts, ids, turns))) != 1:
         raise click.UsageError("give either --text, --ids or --chat")
@@ -118,9 +130,7 @@ def generate(
         raise click.UsageError("--system and --template go with --chat")
     sampling = Sampling(temperature, top_k, top_p, seed)
     stops: Any = {"stop_ids": stop_ids or None, "stop_texts": stop_texts}
-    with Generator(**checkpoint) as generator:
-        if not as_json:
-            report(generator.warnings, as_json)
+    with opened(**checkpoint) as generator:
         if turns:
             said = chain.from_iterable(typed(sys.stdin) if turn == "-" else [turn] for turn in turns)
             chatted(generator, said, system, template, count or 512, sampling, stops, as_json)
@@ -153,11 +163,10 @@ def verify(
     compiled model writes by itself with what the original writes.
     """
     from oic.cli.models import verified
-    from oic.generation import Generator
     from oic.verification import verify as compare
 
     lines = [line.rstrip("\n") for line in file or () if line.strip()]
-    with Generator(**checkpoint) as generator:
+    with opened(**checkpoint) as generator:
         prompts: list[str | list[int]] = [*texts, *lines, *ids]
         report = compare(
             generator, against, prompts=prompts, count=count, random=random, seed=seed, within=within, save=save
@@ -185,20 +194,15 @@ def quantize(
     give it its precision; with --report also how far logits and greedy tokens are from those of f32.
     """
     from oic.cli.models import quantized
-    from oic.generation import Generator
     from oic.verification.precision import PrecisionReport
     from oic.verification.precision import quantized as compare
 
-    def stored(rules: str) -> Generator:
-        return Generator(**checkpoint, weights=rules)
+    def stored(rules: str) -> "Generator":
+        return opened(told=rules == weights, **checkpoint, weights=rules)
 
     if reported:
-        prompts = list(ids)
-        if texts:
-            with stored("f32") as generator:
-                prompts += [generator.encode(text) for text in texts]
-        report = compare(stored, weights, prompts, count, random, seed)
+        report = compare(stored, weights, [*ids, *texts], count, random, seed)
     else:
         with stored(weights) as generator:
-            report = PrecisionReport(weights, tuple(generator.precisions), ())
+            report = PrecisionReport(tuple(generator.precisions), ())
     say(quantized(report, as_json))

@@ -95,10 +95,7 @@ def verify(
     opened = nullcontext(source) if isinstance(source, Generator) else Generator(Path(arguments.path("source", source)))
     with opened as generator:
         if str(against) == "transformers":
-            ids_of = partial(arguments.sequence, "a prompt", of="token ids")
-            given = [generator.encode(p) if isinstance(p, str) else ids_of(p) for p in prompts]
-            if not given:
-                given, count = drawn(generator, count, random, seed)
+            given, count = token_prompts(generator, prompts, count, random, seed)
             for ids in given:
                 _check(ids, generator.vocab)
                 _fit(generator, ids, count)
@@ -114,12 +111,20 @@ def verify(
         return Report(tuple(_outcome(generator, case) for case in cases), within)
 
 
-def drawn(generator: Generator, count: int, number: int, seed: int) -> tuple[list[list[int]], int]:
-    """Random prompts, and how many new tokens there is room for beside the longest: `count` at most."""
+def token_prompts(
+    generator: Generator, prompts: Sequence[str | Sequence[int]], count: int, random: int, seed: int
+) -> tuple[list[list[int]], int]:
+    """Prompts as token ids, and how many new tokens follow each.
+
+    Where none are given: `random` ones of `seed`, and as many as there is room for beside the longest, `count` at most.
+    """
+    if prompts:
+        ids_of = partial(arguments.sequence, "a prompt", of="token ids")
+        return [generator.encode(p) if isinstance(p, str) else ids_of(p) for p in prompts], count
     half = max(1, (generator.room or 2 * max(LONGEST, count)) // 2)
     draw, longest = np.random.default_rng(seed), min(LONGEST, half)
-    prompts = [draw.integers(generator.vocab, size=draw.integers(1, longest + 1)).tolist() for _ in range(number)]
-    return prompts, min(count, half)
+    drawn = [draw.integers(generator.vocab, size=draw.integers(1, longest + 1)).tolist() for _ in range(random)]
+    return drawn, min(count, half)
 
 
 def _fit(generator: Generator, ids: Sequence[int], count: int) -> None:

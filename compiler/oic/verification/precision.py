@@ -7,7 +7,7 @@ import numpy as np
 
 from oic.generation import Generator
 from oic.generation.generator import Precision
-from oic.verification.outcome import drawn
+from oic.verification.outcome import token_prompts
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,6 @@ class PrecisionReport:
     tensors  constants, and the error of each
     """
 
-    weights: str
     tensors: tuple[Precision, ...]
     outcomes: tuple[PromptOutcome, ...]
 
@@ -46,23 +45,23 @@ class PrecisionReport:
 
 
 def quantized(
-    opened: Callable[[str], Generator], weights: str, prompts: Sequence[Sequence[int]], count: int,
+    opened: Callable[[str], Generator], weights: str, prompts: Sequence[str | Sequence[int]], count: int,
     random: int = 4, seed: int = 0,
 ) -> PrecisionReport:  # fmt: skip
     """Compare a model in some precision with itself as declared.
 
     opened   the model with its weights as rules say
-    prompts  token ids; none: so many random ones as `random` says, from `seed`
+    prompts  texts or token ids; none: so many random ones as `random` says, from `seed`
     count    new tokens of a prompt
     Raises OicError as Generator does.
     """
     with opened("f32") as exact:
-        given, count = ([list(p) for p in prompts], count) if prompts else drawn(exact, count, random, seed)
+        given, count = token_prompts(exact, prompts, count, random, seed)
         written = [tuple(t.id for t in exact.stream(p, count, stop_ids=())) for p in given]
         rows = [_rows(exact, p, new) for p, new in zip(given, written, strict=True)]
     with opened(weights) as other:
         found = zip(given, written, rows, strict=True)
-        return PrecisionReport(weights, tuple(other.precisions), tuple(_outcome(other, *entry) for entry in found))
+        return PrecisionReport(tuple(other.precisions), tuple(_outcome(other, *entry) for entry in found))
 
 
 def _rows(generator: Generator, prompt: Sequence[int], new: Sequence[int]) -> np.ndarray | None:
