@@ -70,7 +70,8 @@ class Settings:
 class Program:
     """A checked graph and its GRAPH module; `planned` is what code is made of.
 
-    stored  what became of constants that a rule of `--weights` is about
+    stored    what became of constants that a rule of `--weights` is about
+    repeated  what of constants alone is computed in every step of `planned`, once that is made
     """
 
     graph: syntax.Graph
@@ -80,27 +81,18 @@ class Program:
     module: Module
     warnings: list[Diagnostic]
     stored: "list[Decision]" = field(default_factory=list)
-
-    @cached_property
-    def _lowered(self) -> tuple[Module, list[Repeated]]:
-        from oic.passes.compute_constants import left_over
-
-        repeated: list[Repeated] = []
-        with uncollected():
-            for step, module in lowered(self.module, self.settings):
-                if step.name == "broadcast":  # before it is fused with what is not of constants
-                    repeated = [(op.span, op.name, n) for op, n in left_over(module) if n >= MANY]
-        return module, repeated
+    repeated: list[Repeated] = field(default_factory=list)
 
     @cached_property
     def planned(self) -> Module:
         """The PLANNED module, made when first asked for."""
-        return self._lowered[0]
+        from oic.passes.compute_constants import left_over
 
-    @property
-    def repeated(self) -> list[Repeated]:
-        """What of constants alone is computed in every step of `planned`."""
-        return self._lowered[1]
+        with uncollected():
+            for step, module in lowered(self.module, self.settings):
+                if step.name == "broadcast":  # before it is fused with what is not of constants
+                    self.repeated = [(op.span, op.name, n) for op, n in left_over(module) if n >= MANY]
+        return module
 
     @cached_property
     def overtaken(self) -> list[LatePlace]:
@@ -163,7 +155,7 @@ def late_warnings(program: Program) -> list[Diagnostic]:
 
 
 def work_warnings(program: Program) -> list[Diagnostic]:
-    """What is said of work that is the same in every step."""
+    """What is said of work that is the same in every step of the planned module, which was made before."""
     hint = "give the result as a constant: a build computes what is small, or no larger than what it is made of, in C"
     what = "of constants alone is computed in every step"
     found = ((span, f"'{name}' {what}: {n:,} elements") for span, name, n in program.repeated)
