@@ -14,12 +14,11 @@ from oic.library.emit import LibrarySpec
 from oic.model import Model
 from oic.precompute import in_c
 from oic.session.simulator import InterpretedProgram
-from oic.session.synthesizer import CompiledExecutor, CompiledProgram
+from oic.session.synthesizer import MOST_THREADS, CompiledProgram
 from oic.syntax.tree import Graph
 from oic.toolchain.target import target as target_named
 
 STAGES = ("graph", "planned")
-MOST_THREADS = 64  # of one pool: OIC_POOL_MOST
 
 
 class Simulator(InterpretedProgram):
@@ -97,18 +96,6 @@ class Synthesizer(CompiledProgram):
         """What the compiler noticed and did not refuse, and what C does late, or in every step anew."""
         return [*self.program.warnings, *late_warnings(self.program), *work_warnings(self.program)]
 
-    def make_executor(self, threads: int | None = None) -> CompiledExecutor:
-        """A session with a state of its own, at its start; builds the library first if that is not done.
-
-        threads   that its steps run on, up to those of the Synthesizer; None: all.  Results are the same for any number
-        """
-        built = self.spec.threads
-        threads = arguments.optional(arguments.integer, "threads", threads)
-        if threads is not None and not 1 <= threads <= built:
-            hint = f"give the Synthesizer threads={threads}" if built < threads <= MOST_THREADS else None
-            raise fail("thread-count", f"the library is built for 1 to {built} threads, not {threads}", hint=hint)
-        return super().make_executor(threads)
-
 
 def _compiled(
     graph: Graph, model: Model | None, sizes: Mapping[str, int] | None, capacity: Mapping[str, int] | None,
@@ -118,7 +105,8 @@ def _compiled(
     arguments.require("graph", graph, Graph, "an oic.Graph", "oic.parse_file(path) or oic.parse(text) gives one")
     arguments.require("model", model, Model | None, "an oic.Model or None", "oic.Model.open(path) opens a file")
     settings = Settings(
-        arguments.integers("sizes", sizes), arguments.integers("capacity", capacity), arguments.names("fetch", fetch),
-        weights=arguments.text("weights", weights), **more,
+        arguments.mapping("sizes", sizes, arguments.integer),
+        arguments.mapping("capacity", capacity, arguments.integer),
+        arguments.names("fetch", fetch), weights=arguments.text("weights", weights), **more,
     )  # fmt: skip
     return compile_graph(graph, model, settings)

@@ -77,22 +77,15 @@ def path(what: str, value: Any) -> str:
     return os.fsdecode(value)
 
 
-def mapping(what: str, value: Any, hint: str | None = None) -> dict[str, Any]:
-    """Values by name; None: none."""
+def mapping(
+    what: str, value: Any, check: Callable[[str, Any], Any] | None = None, hint: str | None = None
+) -> dict[str, Any]:
+    """Values by name, as the check has each; None: none."""
     if value is None:
         return {}
     require(what, value, Mapping, "a mapping of names", hint)
-    return {text(f"a name in {what}", name): each for name, each in value.items()}
-
-
-def integers(what: str, value: Any) -> dict[str, int]:
-    """Integers by name; None: none."""
-    return {name: integer(f"{what}[{name!r}]", each) for name, each in mapping(what, value).items()}
-
-
-def texts(what: str, value: Any) -> dict[str, str]:
-    """Texts by name; None: none."""
-    return {name: text(f"{what}[{name!r}]", each) for name, each in mapping(what, value).items()}
+    named = {text(f"a name in {what}", name): each for name, each in value.items()}
+    return {name: check(f"{what}[{name!r}]", each) for name, each in named.items()} if check else named
 
 
 def names(what: str, value: Any) -> list[str] | None:

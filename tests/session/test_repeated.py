@@ -115,7 +115,7 @@ def test_inputs_of_any_rank_go_the_shorter_way(shape: str, monkeypatch: pytest.M
     text = f"dynamic {{ x: i32{shape}{most}; }} volatile {{ y: i32{shape}; }} block entry {{ op add(x, 1) >> y; }}"
     made: list[int] = []
     turn = CompiledExecutor._turn
-    monkeypatch.setattr(CompiledExecutor, "_turn", lambda self, *a: made.append(a[4]) or turn(self, *a))
+    monkeypatch.setattr(CompiledExecutor, "_turn", lambda self, *a: made.append(a[3]) or turn(self, *a))
     with oic.Synthesizer(oic.parse(text)).make_executor() as ex:
         x = np.zeros([{"1": 1, "2": 2, "3": 3, "N": 4}[d] for d in shape if d.isalnum()], np.int32)
         out = ex.repeat(9, {"x": "y"}, x=x)

@@ -46,7 +46,7 @@ class Model:
     ) -> None:  # fmt: skip
         self.path: Path | None = None
         self.name = name
-        given = arguments.mapping("tensors", tensors, "oic.Model.open(path) opens a file")
+        given = arguments.mapping("tensors", tensors, hint="oic.Model.open(path) opens a file")
         self._entries = {k: from_memory(k, v) for k, v in given.items()}
         self.sizevars: dict[str, int] = {k: _size(k, v) for k, v in arguments.mapping("sizevars", sizevars).items()}
         self.metadata: dict[str, Metadata] = dict(_plain(arguments.mapping("metadata", metadata), ""))

@@ -101,7 +101,7 @@ class Executor(ABC):
         Raises StepError; what the steps before did stays.
         """
         with self._use():
-            feed = arguments.texts("feed", feed)
+            feed = arguments.mapping("feed", feed, arguments.text)
             found = self.interface.entries.get(arguments.text("entry", entry))
             if not arguments.is_integer(count) or count < 1:
                 raise StepError(INPUT, f"a number of steps is a positive integer, not {count!r}")

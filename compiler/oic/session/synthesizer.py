@@ -15,7 +15,7 @@ from numpy import empty, ndarray
 from oic import arguments, dtypes
 from oic.codegen.c_module import EntryMember, Signature
 from oic.codegen.names import name_in_private
-from oic.diagnostics import StepError
+from oic.diagnostics import StepError, fail
 from oic.dtypes import Array
 from oic.ir import dims
 from oic.ir.core import Op
@@ -24,6 +24,7 @@ from oic.library.build import Library, build
 from oic.library.cache import Cache
 from oic.library.emit import Files, LibrarySpec, emit
 from oic.memory.saved import Form, saved_form
+from oic.operators.evaluate import bind_sizes
 from oic.operators.fused import around
 from oic.operators.refusal import impossible, refusal, refused_by
 from oic.reference.saved import read
@@ -36,6 +37,7 @@ from oic.toolchain.folders import temporary_folder
 
 SMALL = 4096  # bytes of an output that cost less to copy than its address to find
 ROOM = 1 << 30  # bytes of a saved state that are asked for before it is known how many it has
+MOST_THREADS = 64  # of one pool: OIC_POOL_MOST
 TURN = 1024  # steps whose outputs are in one array
 OF_SESSION = {  # what statuses mean that are about no value
     "OIC_ERR_STATE": "a refused step left state changed; reset or load",
@@ -78,13 +80,17 @@ class CompiledProgram:
     def make_executor(self, threads: int | None = None) -> "CompiledExecutor":
         """A session with a state of its own, at its start.  Builds the library first, if that is not done.
 
-        threads   that a step runs on, up to those it was built for; None: all
+        threads   that its steps run on, up to those it is built for; None: all.  Results are the same for any number
         """
+        built, threads = self.spec.threads, arguments.optional(arguments.integer, "threads", threads)
+        if threads is not None and not 1 <= threads <= built:
+            hint = f"give the Synthesizer threads={threads}" if built < threads <= MOST_THREADS else None
+            raise fail("thread-count", f"the library is built for 1 to {built} threads, not {threads}", hint=hint)
         with self._lock:
             if self.library is None:
                 self.build()
         assert self.library is not None
-        return CompiledExecutor(self.interface, self.library, self, self.spec.threads if threads is None else threads)
+        return CompiledExecutor(self.interface, self.library, self, built if threads is None else threads)
 
 
 class CompiledExecutor(Executor):
@@ -199,13 +205,13 @@ class CompiledExecutor(Executor):
         names = {name for name, _, _ in single}
         whole = [move for move in moves if move[0] not in names]
         for done in range(0, count, TURN):
-            self._turn(call, moves, single, whole, min(TURN, count - done), made)
+            self._turn(call, single, whole, min(TURN, count - done), made)
         self._outputs = {name: array.copy() for name, array in call.rooms}
         return True
 
     def _turn(
-        self, call: "_Call", moves: list[tuple[str, Array, Array]], single: list[tuple[str, memoryview, memoryview]],
-        whole: list[tuple[str, Array, Array]], count: int, made: list[dict[str, Array]],
+        self, call: "_Call", single: list[tuple[str, memoryview, memoryview]], whole: list[tuple[str, Array, Array]],
+        count: int, made: list[dict[str, Array]],
     ) -> None:  # fmt: skip
         """Take `count` steps, whose outputs share one array for each name.
 
@@ -215,14 +221,13 @@ class CompiledExecutor(Executor):
         kept = [(name, np.empty((count, *room.shape), room.dtype), room) for name, room in call.rooms]
         for n in range(count):
             try:
-                for _, one, of_one in single:
+                for name, one, of_one in single:  # noqa: B007  (said where it does not fit)
                     one[0] = of_one[0]
                 for name, to, of in whole:
                     to[...] = of if to.dtype == of.dtype else self._fed(name, of)
             except (ValueError, StepError):
                 self._outputs = {name: array.copy() for name, array in call.rooms}
-                which = next(name for name, to, of in moves if not np.array_equal(of.astype(to.dtype), of))
-                raise self._too_large(which) from None
+                raise self._too_large(name) from None
             if status := function(*given):
                 self._outputs = {}
                 raise self._refusal(status)
@@ -339,11 +344,6 @@ class _Call:
         self.inputs = self.ffi.new(f"{entry.names.inputs} *")
         self.outputs = self.ffi.new(f"{entry.names.outputs} *")
         self.given = (executor._session, self.inputs, self.outputs)
-        self.axes = [
-            (extent.name, member, *next((i.name, axis) for i in face.inputs
-                                        for axis, d in enumerate(i.value.shape) if dims.atom(d) == extent))
-            for extent, member in face.extents
-        ]  # fmt: skip
         known = {extent for extent, _ in face.extents}
         self.slots = [_Slot(o, dims.extents(o.type.shape) <= known) for o in face.outputs]
         self.kept: list[Array] = []
@@ -363,12 +363,12 @@ class _Call:
         self.same, self.kept = None, [_stored(inputs[i.name], i) for i in self.face.inputs]
         if repeats:  # small ones are written again: not where the caller's arrays are
             self.kept = [data.copy() if data.nbytes <= SMALL else data for data in self.kept]
+        sizes: dict[str, int] = {}
         for input_, data in zip(self.face.inputs, self.kept):
             setattr(self.inputs, input_.member, self.pointer(data))
-        sizes: dict[str, int] = {}
-        for extent, member, source, axis in self.axes:
-            sizes[extent] = inputs[source].shape[axis]
-            setattr(self.inputs, member, sizes[extent])
+            bind_sizes(input_.name, input_.type, inputs[input_.name].shape, sizes)
+        for extent, member in self.face.extents:
+            setattr(self.inputs, member, sizes[extent.name])
         made = [(slot, slot.memory(sizes)) for slot in self.slots]
         for slot, array in made:
             setattr(self.outputs, slot.output.member, self.pointer(array))
