@@ -192,7 +192,7 @@ def run(
 @main.command()
 @common.graph_command
 @common.inputs_option("a dynamic input of every step, given instead of random")
-@common.steps_option(20)
+@common.steps_option
 @common.number_option("--seed", "seed", 0, 0, "of the random inputs")
 @click.option("--entry", metavar="BLOCK", help="block to run (default: every entry in turn)")
 @common.code_options
@@ -213,7 +213,7 @@ def diff(as_json: bool, inputs: Any, steps: int, seed: int, entry: str | None, b
 @common.graph_command
 @common.inputs_option("a dynamic input of every step, given instead of random")
 @common.pairs_option("--extent", "extents", common.binding, "NAME=N", "a size of the inputs (default: 1)")
-@common.steps_option(20)
+@common.steps_option
 @common.entry_option
 @common.number_option("--after", "after", 0, 0, "steps to take before those that are measured")
 @click.option("--all", "shortest", is_flag=True, help="show each statement, however little time it takes")

@@ -97,11 +97,7 @@ def inputs_option(help_text: str) -> Option:
     return pairs_option("--input", "inputs", given, "NAME=VALUE", help_text)
 
 
-def steps_option(default: int) -> Option:
-    """`--steps N`."""
-    return number_option("--steps", "steps", 1, default, "how many")
-
-
+steps_option = number_option("--steps", "steps", 1, 20, "how many")
 entry_option = click.option("--entry", metavar="BLOCK", default="entry", show_default=True, help="block to run")
 no_reuse_option = click.option("--no-reuse", is_flag=True, help="every buffer has bytes of its own")
 weights_option = click.option(

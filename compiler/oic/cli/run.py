@@ -266,7 +266,7 @@ def outcome(result: Result, files: list[Path] | None, *, traced: bool, as_json: 
     if as_json:
         found: dict[str, Any] = {}
         if files is None:
-            found["steps"] = [{n: plain(a) for n, a in step.items()} for step in result.outputs]
+            found["steps"] = [{n: _portable(a).tolist() for n, a in step.items()} for step in result.outputs]
         else:
             found["files"] = [str(path) for path in files]
         if traced:
@@ -296,11 +296,6 @@ def _traced(record: Record) -> str:
     result = f" >> {record.result}" if record.result else ""
     took = "" if math.isnan(record.microseconds) else f"  {record.microseconds:.1f} us"
     return f"{place:<14} {record.operator:<16} {operands}{result}{took}"
-
-
-def plain(array: Array) -> Any:
-    """An array as nested lists of Python numbers."""
-    return _portable(array).tolist()
 
 
 def save_outputs(found: list[dict[str, Array]], folder: Path) -> list[Path]:

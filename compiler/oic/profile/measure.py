@@ -118,7 +118,8 @@ def measured(
         except StepError:  # which is said where it is the first step
             executor.load(start)
             _step(executor, entry, inputs, f"this was step {after + 1}; {before}")
-        found.append(executor.counted)
+        assert executor.counted is not None, "not a profiling build"
+        found.append(executor.counted.copy())
         advance()
     counted = np.stack(found).astype(np.float64)
     whole, apart = spread((counted[:, :, 0].sum(1) / 1e9).tolist())

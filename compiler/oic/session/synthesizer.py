@@ -99,6 +99,8 @@ class CompiledExecutor(Executor):
     Memory is the library's own: `<name>_open` maps weights, state and arena.
 
     threads   that a step runs on, the caller's included
+    counted   of a profiling build what the last step counted, a row for each place of `library.files.unit.places`:
+              nanoseconds, runs, bytes read, bytes written, operations
     """
 
     reads_in_place = True
@@ -120,29 +122,14 @@ class CompiledExecutor(Executor):
         self._weights = weights
         self._calls = {e.face.symbol: _Call(self, e.face) for e in library.files.model.entries}
         self._storages: dict[str, StateStorage] = {}  # once the state is looked at
-        # What a profiling build counts, a row each place: ticks, runs, bytes read and written, operations.
-        self._counted: Array | None = None
+        self.counted: Array | None = None
         if unit.places:
             memory = self._ffi.buffer(self._session.places, len(unit.places) * 40)
-            self._counted = np.frombuffer(memory, np.int64).reshape(-1, 5)
+            self.counted = np.frombuffer(memory, np.int64).reshape(-1, 5)
 
     def _function(self, name: str) -> Any:
         """One of the library's functions on a session."""
         return getattr(self._lib, f"{self.library.files.name}_{name}")
-
-    def _memory(self) -> Array:
-        """The bytes of the state, where the library has them."""
-        nbytes = self.library.files.unit.state_bytes
-        return np.frombuffer(self._ffi.buffer(self._session.state, nbytes), np.uint8)
-
-    @property
-    def counted(self) -> Array:
-        """What the last step of a profiling build counted, a row for each place of `library.files.unit.places`.
-
-        Columns: nanoseconds, runs, bytes read, bytes written, operations.
-        """
-        assert self._counted is not None, "not a profiling build"
-        return self._counted.copy()
 
     # -- what a session does
 
@@ -150,8 +137,8 @@ class CompiledExecutor(Executor):
         call = self._calls[entry]
         made = call.prepare(inputs)
         self._entry = entry
-        if self._counted is not None:
-            self._counted[:] = 0
+        if self.counted is not None:
+            self.counted[:] = 0
         status = call.function(*call.given)
         call.kept = []
         self._require(status)
@@ -180,8 +167,8 @@ class CompiledExecutor(Executor):
             made[name] = array = empty(sizes, kind)
             setattr(call.outputs, member, call.pointer(array))
         self._entry = entry
-        if self._counted is not None:
-            self._counted[:] = 0
+        if self.counted is not None:
+            self.counted[:] = 0
         if status := call.function(*call.given):
             raise self._refusal(status)
         for name, room in call.rooms:
@@ -191,7 +178,7 @@ class CompiledExecutor(Executor):
 
     def _go_on(self, entry: str, feed: Mapping[str, str], count: int, made: list[dict[str, Array]]) -> bool:
         call = self._calls[entry]
-        if call.same is None or self._counted is not None:
+        if call.same is None or self.counted is not None:
             return False
         reads, gives = {name: room for name, *_, room in call.same if room is not None}, dict(call.rooms)
         if len(reads) < len(call.same) or call.large:
@@ -240,7 +227,9 @@ class CompiledExecutor(Executor):
         return saved_form(self._module)
 
     def _fetch_state(self, name: str, within: tuple[slice, ...] = ()) -> Array:
-        self._storages = self._storages or storages(self._module, self._memory())
+        if not self._storages:  # they lie where the library has them
+            memory = self._ffi.buffer(self._session.state, self.library.files.unit.state_bytes)
+            self._storages = storages(self._module, np.frombuffer(memory, np.uint8))
         return logical(name, self._form, self._storages, within)
 
     @property
@@ -278,7 +267,7 @@ class CompiledExecutor(Executor):
         return other
 
     def _close(self) -> None:
-        self._storages, self._counted = {}, None
+        self._storages, self.counted = {}, None
         self._function("close")(self._session)
         self._weights = None
 
@@ -294,16 +283,16 @@ class CompiledExecutor(Executor):
         if not self._entry:
             return iter(())
         ops = [op for op in self._module.function(self._entry).body.all_ops() if around(op) is op]
-        return records(self.interface, ((op, math.nan) for op in ops) if self._counted is None else self._timed(ops))
+        return records(self.interface, ((op, math.nan) for op in ops) if self.counted is None else self._timed(ops))
 
     def _timed(self, ops: Sequence[Op]) -> Iterator[tuple[Op, float]]:
         """Ops that the last step came to with microseconds; those of a place are those of its first."""
-        assert self._counted is not None
+        assert self.counted is not None
         where = {op: n for n, place in enumerate(self.library.files.unit.places) for op in place.ops}
-        left = {n: float(ticks) / 1e3 for n, (ticks, runs, *_) in enumerate(self._counted.tolist()) if runs}
+        left = {n: float(ticks) / 1e3 for n, (ticks, runs, *_) in enumerate(self.counted.tolist()) if runs}
         for op in ops:
             place = where.get(op)
-            if place is None or self._counted[place][1]:
+            if place is None or self.counted[place][1]:
                 yield op, 0.0 if place is None else left.pop(place, 0.0)
 
     # -- refusals
