@@ -4,7 +4,7 @@ Simulator and Synthesizer are interchangeable: both make executors with the same
 """
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from oic import arguments
 from oic.collector import uncollected
@@ -13,7 +13,8 @@ from oic.driver import Program, Settings, compile_graph, interface_of, late_warn
 from oic.library.emit import LibrarySpec
 from oic.model import Model
 from oic.precompute import in_c
-from oic.session.simulator import InterpretedProgram
+from oic.reference.interpret import Machine
+from oic.session.simulator import SimulatorExecutor
 from oic.session.synthesizer import MOST_THREADS, CompiledProgram
 from oic.syntax.tree import Graph
 from oic.toolchain.target import target as target_named
@@ -21,7 +22,7 @@ from oic.toolchain.target import target as target_named
 STAGES = ("graph", "planned")
 
 
-class Simulator(InterpretedProgram):
+class Simulator:
     """The NumPy reference.
 
     sizes      sizevars, before those of the graph and the model
@@ -41,10 +42,16 @@ class Simulator(InterpretedProgram):
         if arguments.text("stage", stage) not in STAGES:
             raise fail("unknown-stage", f"the simulator runs 'graph' or 'planned', not '{stage}'")
         self.program = program = _compiled(graph, model, sizes, capacity, fetch, weights)
-        if stage == "graph":
-            super().__init__(program.module, interface_of(program), program.compiled)
-        else:
-            super().__init__(program.planned, interface_of(program))
+        self.interface = interface_of(program)
+        self._run = (program.module, program.compiled) if stage == "graph" else (program.planned, None)
+
+    def __reduce__(self) -> NoReturn:
+        """What `copy` and `pickle` ask for."""
+        raise TypeError("a program cannot be copied or pickled: another process makes it of the graph again")
+
+    def make_executor(self) -> SimulatorExecutor:
+        """A session with a state of its own, at its start."""
+        return SimulatorExecutor(self.interface, Machine(*self._run))
 
     @property
     def warnings(self) -> list[Diagnostic]:

@@ -25,8 +25,9 @@ from oic.driver import interface_of
 from oic.memory.crc32c import crc32c
 from oic.memory.saved import HEAD, VERSION, Form, Part, saved_form
 from oic.reference import saved
+from oic.reference.interpret import Machine
 from oic.session.executor import Executor
-from oic.session.simulator import InterpretedProgram
+from oic.session.simulator import SimulatorExecutor
 from tests.fuzz.sanitized import Crash, SanitizedExecutor, build_sanitized
 from tests.fuzz.state_programs import Stateful, stateful
 
@@ -276,7 +277,7 @@ def tried(seed: int, count: int, path: Path, tally: Tally) -> None:
     """Try mutants of the states of one graph, of which `path` is the sanitized program."""
     graph = graph_of(seed)
     program, interface = graph.program, interface_of(graph.program)
-    simulators = [InterpretedProgram(m, interface).make_executor() for m in (program.module, program.planned)]
+    simulators = [SimulatorExecutor(interface, Machine(m)) for m in (program.module, program.planned)]
     with SanitizedExecutor(program, path, 0) as compiled:
         sessions: list[Executor] = [*simulators, compiled]
         rng = np.random.default_rng(seed)

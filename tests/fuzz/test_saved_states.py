@@ -10,7 +10,8 @@ import pytest
 from oic.driver import interface_of
 from oic.memory.saved import Part, saved_form
 from oic.reference import saved
-from oic.session.simulator import InterpretedProgram
+from oic.reference.interpret import Machine
+from oic.session.simulator import SimulatorExecutor
 from tests.fuzz import saved_states as states
 from tests.fuzz.sanitized import build_sanitized
 from tests.fuzz.state_programs import stateful
@@ -33,7 +34,7 @@ def test_mutants_of_saved_states(program: Path) -> None:
 
 def test_what_is_taken_apart_and_put_together_is_the_same() -> None:
     graph = stateful(1, ("fixed",))
-    with InterpretedProgram(graph.program.module, interface_of(graph.program)).make_executor() as session:
+    with SimulatorExecutor(interface_of(graph.program), Machine(graph.program.module)) as session:
         for data in states.states_of(graph, session, np.random.default_rng(1)):
             form = saved_form(graph.program.module)
             assert states.put_together(form, states.taken_apart(form, data)) == data

@@ -10,7 +10,8 @@ import pytest
 import oic
 from oic.driver import interface_of
 from oic.library.emit import LibrarySpec
-from oic.session.simulator import InterpretedProgram
+from oic.reference.interpret import Machine
+from oic.session.simulator import SimulatorExecutor
 from oic.session.synthesizer import CompiledProgram
 from oic.toolchain.target import target
 from tests.fuzz.batch_build import build_together
@@ -27,10 +28,11 @@ class Case:
         program = self.graph.program
         interface = interface_of(program)
         self.compiled = CompiledProgram(LibrarySpec(program.planned, target("host")), interface)
-        self.made = (InterpretedProgram(program.module, interface), InterpretedProgram(program.planned, interface), self.compiled)
+        self.interpreted, self.interface = (program.module, program.planned), interface
 
     def sessions(self) -> list[oic.Executor]:
-        return [made.make_executor() for made in self.made]
+        interpreted = [SimulatorExecutor(self.interface, Machine(module)) for module in self.interpreted]
+        return [*interpreted, self.compiled.make_executor()]
 
     def step(self, executors: list[oic.Executor], rng: np.random.Generator, number: int) -> None:
         """The same step everywhere, with the same answer; some are refused."""

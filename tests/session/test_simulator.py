@@ -15,9 +15,10 @@ from oic.ir import dims
 from oic.ir.dims import Extent
 from oic.ir.text_parse import parse_module
 from oic.reference import state_storage
+from oic.reference.interpret import Machine
 from oic.reference.variables import PersistentVariable
 from oic.session.interface import Interface, SessionVariable, interface
-from oic.session.simulator import InterpretedProgram, SimulatorExecutor
+from oic.session.simulator import SimulatorExecutor
 
 TEXT = """module "g" {stage="graph", source="g.oi"}
 extents { N <= 4 }
@@ -64,7 +65,7 @@ def face() -> Interface:
 
 @pytest.fixture
 def ex() -> SimulatorExecutor:
-    return InterpretedProgram(parse_module(TEXT, {"w": W}, SOURCE), face()).make_executor()
+    return SimulatorExecutor(face(), Machine(parse_module(TEXT, {"w": W}, SOURCE)))
 
 
 X = np.array([[1, 2], [3, 4]], np.float32)
@@ -213,7 +214,7 @@ def test_narrowed_outputs_and_entries() -> None:
     module = parse_module(text, {"w": W}, SOURCE)
     variables = face().variables
     found = interface(module, (variables | {"y": replace(variables["y"], start=None)}).values())
-    with InterpretedProgram(module, found).make_executor() as ex:
+    with SimulatorExecutor(found, Machine(module)) as ex:
         assert ex.step(**GOOD) == {}
         with pytest.raises(OicError, match="not among the outputs"):
             ex.fetch("y")

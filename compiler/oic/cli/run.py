@@ -28,9 +28,11 @@ from oic.library.cache import Cache
 from oic.library.emit import LibrarySpec, emit
 from oic.model.npy import read_npy
 from oic.passes.store_weights import KEPT, laid_out, why_declared
+from oic.reference.interpret import Machine
+from oic.session.executor import Executor
 from oic.session.inputs import checked
 from oic.session.interface import Interface
-from oic.session.simulator import InterpretedProgram
+from oic.session.simulator import SimulatorExecutor
 from oic.session.synthesizer import CompiledProgram
 from oic.session.trace import Record
 
@@ -188,13 +190,13 @@ def run_steps(
     face = interface_of(program)
     outputs, series = face.entry(entry).outputs, dict[str, Series]()
     given = given_inputs(face, inputs)
-    maker: InterpretedProgram | CompiledProgram
+    session: Executor
     if backend == "c":
-        maker = compiled_program(program, profiled=traced)
+        session = compiled_program(program, profiled=traced).make_executor()
     else:
-        maker = InterpretedProgram(program.module, face, program.compiled)
+        session = SimulatorExecutor(face, Machine(program.module, program.compiled))
     result = Result({name: face.variables[name].dtype for name in outputs})
-    with maker.make_executor() as ex, ExitStack() as closed:
+    with session as ex, ExitStack() as closed:
         if folder is not None and steps > 1:
             fixed = [n for n in outputs if all(isinstance(size, int) for size in face.variables[n].shape)]
             series = {n: closed.enter_context(Series(folder / f"{n}.npy")) for n in fixed}

@@ -3,34 +3,18 @@
 import itertools
 import time
 from collections.abc import Iterator
-from typing import NoReturn, Self
+from typing import Self
 
 from oic.dtypes import Array
 from oic.ir.core import Op
-from oic.ir.module import Module
-from oic.reference.interpret import Compiled, Machine
+from oic.reference.interpret import Machine
 from oic.session.executor import Executor
 from oic.session.interface import Interface
 from oic.session.trace import Record, records
 
 
-class InterpretedProgram:
-    """A lowered module, at any stage, that sessions can be made of."""
-
-    def __init__(self, module: Module, interface: Interface, compiled: Compiled | None = None) -> None:
-        self.module, self.interface, self.compiled = module, interface, compiled
-
-    def __reduce__(self) -> NoReturn:
-        """What `copy` and `pickle` ask for."""
-        raise TypeError("a program cannot be copied or pickled: another process makes it of the graph again")
-
-    def make_executor(self) -> "SimulatorExecutor":
-        """A session with a state of its own, at its start."""
-        return SimulatorExecutor(self.interface, Machine(self.module, self.compiled))
-
-
 class SimulatorExecutor(Executor):
-    """A session over the interpreter."""
+    """A session over the interpreter of a module, at any stage."""
 
     def __init__(self, interface: Interface, machine: Machine) -> None:
         super().__init__(interface)
