@@ -25,12 +25,9 @@ def docs_dir() -> Path:
 
 def cache_dir() -> Path | None:
     """The folder for what can be made again for this user; None where the environment names none."""
-    if os.name == "nt":
-        named = os.environ.get("LOCALAPPDATA")
-    else:
-        named = os.environ.get("XDG_CACHE_HOME")
-        if not named and (home := os.environ.get("HOME")):
-            named = f"{home}/Library/Caches" if sys.platform == "darwin" else f"{home}/.cache"
+    named = os.environ.get("XDG_CACHE_HOME")
+    if not named and (home := os.environ.get("HOME")):
+        named = f"{home}/Library/Caches" if sys.platform == "darwin" else f"{home}/.cache"
     return Path(named, "oic") if named and os.path.isabs(named) else None
 
 
