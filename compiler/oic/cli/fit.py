@@ -53,10 +53,6 @@ class Room:
     ram: int | None
     flash: int | None
 
-    def holds(self, what: Footprint) -> bool:
-        """Both are enough."""
-        return not self.lacks(what)
-
     def lacks(self, what: Footprint) -> str:
         """Which is too small, and by how much; "" where none is."""
         both = (("RAM", what.ram, self.ram), ("flash", what.flash, self.flash))
@@ -199,7 +195,7 @@ class FitSearch:
     def fits(self, value: int) -> bool:
         """The program fits, compiled.  What is too large without stack and code is not compiled."""
         plain = self.planned(value)
-        return plain is not None and self.room.holds(plain) and self.room.holds(self.compiled(value))
+        return plain is not None and not self.room.lacks(plain) and not self.room.lacks(self.compiled(value))
 
     def largest(self, like: Footprint) -> int:
         """The largest value that fits, while the next larger does not; 0 if none does.
@@ -226,7 +222,7 @@ class FitSearch:
 
         def good(value: int) -> bool:
             found = self.planned(value, like)
-            return self._too_small(value) if found is None else self.room.holds(found)
+            return self._too_small(value) if found is None else not self.room.lacks(found)
 
         return largest(good, start)
 
@@ -239,7 +235,7 @@ class FitSearch:
         plain = self.planned(value)
         if plain is None:
             return f"refused: {self.refused[value]}"
-        return self.room.lacks(self.compiled(value) if self.room.holds(plain) else plain)
+        return self.room.lacks(plain) or self.room.lacks(self.compiled(value))
 
 
 def figures_of(program: Program) -> Figures:
@@ -293,7 +289,7 @@ def answered(load: Load, room: Room, vary: str | None) -> dict[str, Any]:
     now = with_figures(footprint(program), figures)
     absent = program.model.names() if program.model is not None and program.model.name == ABSENT else ()
     found: dict[str, Any] = {
-        "fits": room.holds(now) and not endless, "now": None if endless else _bytes(now),
+        "fits": not endless and not room.lacks(now), "now": None if endless else _bytes(now),
         "bound": str(bound) if bound else None, "value": bound.now if bound else None,
         "largest": None, "then": None, "next": None,
         "unbounded": [n for n in endless if bound is None or n != bound.name],
