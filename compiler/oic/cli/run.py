@@ -4,8 +4,8 @@ import ast
 import io
 import json
 import math
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -26,6 +26,7 @@ from oic.ir.grouping import by_key
 from oic.library.build import build, emit_measured
 from oic.library.cache import Cache
 from oic.library.emit import LibrarySpec, emit
+from oic.library.publish import writing
 from oic.model.npy import read_npy
 from oic.passes.store_weights import KEPT, laid_out, why_declared
 from oic.reference.interpret import Machine
@@ -230,7 +231,7 @@ class Series:
 
     def add(self, array: Array) -> None:
         """One step more."""
-        with _writing(self.path.parent):
+        with writing(self.path.parent):
             if self._file is None:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 self._first, self._file = array, io.FileIO(self.path, "w")  # nothing is kept back
@@ -249,18 +250,9 @@ class Series:
 
     def __exit__(self, *_: object) -> None:
         if self._file is not None:
-            with _writing(self.path.parent), self._file as file:
+            with writing(self.path.parent), self._file as file:
                 self._head(file)
                 file.truncate(file.tell() + self._count * self._first.nbytes)
-
-
-@contextmanager
-def _writing(folder: Path) -> Iterator[None]:
-    """What the system refuses of a folder's files is an OicError."""
-    try:
-        yield
-    except OSError as error:
-        raise fail("output-folder", f"{folder} cannot be written: {error.strerror}") from None
 
 
 def outcome(result: Result, files: list[Path] | None, *, traced: bool, as_json: bool) -> str:
@@ -315,7 +307,7 @@ def save_outputs(found: list[dict[str, Array]], folder: Path) -> list[Path]:
             arrays[name] = np.stack(steps)
         else:
             arrays |= {f"{name}.{i}": a for i, a in enumerate(steps)}
-    with _writing(folder):
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for name, array in arrays.items():
             np.save(folder / f"{name}.npy", array)

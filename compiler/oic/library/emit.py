@@ -1,7 +1,6 @@
 """Files of a generated library: header, source, weights, memory map, build files, runtime headers."""
 
 import hashlib
-import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,15 +20,15 @@ from oic.collector import uncollected
 from oic.diagnostics import fail
 from oic.ir.grouping import reach
 from oic.ir.module import Module
+from oic.kernels.targets import Target
 from oic.library.cache import Cache, code_of, key_of
-from oic.library.publish import Stage, staged
+from oic.library.publish import Stage, staged, writing
 from oic.memory.map import memory_map
 from oic.operators.late import LatePlace, late_places
 from oic.report.html import Measured, report
 from oic.report.map_json import memory_json
 from oic.resources import runtime_dir, templates_dir
 from oic.toolchain.code_metrics import Figures
-from oic.toolchain.target import Target
 
 
 @dataclass(frozen=True)
@@ -116,15 +115,12 @@ def write(spec: LibrarySpec, folder: Path, cache: Cache | None = None, told: wei
     cache  of weights that were packed before
     told   hears how far it is
     """
-    module, array = spec.module, spec.weights_as == "array"
+    module = spec.module
     check_library_name(module.name if spec.name is None else spec.name)
-    unit, fingerprint, blob = Unit(module, name=spec.name, profiled=spec.profiled), 0, io.BytesIO()
-    if unit.weights and array:
-        fingerprint = weights.write(module, blob)
-    elif unit.weights:
-        fingerprint = _blob(module, folder / f"{unit.name}.weights", cache, told)
-    m = view.TemplateData(unit, spec.target, array, spec.threads, fingerprint)
-    return _write_code(m, folder, blob.getvalue() if m.weights_array else None)
+    unit = Unit(module, name=spec.name, profiled=spec.profiled)
+    fingerprint = _blob(module, folder / f"{unit.name}.weights", cache, told) if unit.weights else 0
+    m = view.TemplateData(unit, spec.target, spec.weights_as == "array", spec.threads, fingerprint)
+    return _write_code(m, folder)
 
 
 PACKED_BY = (
@@ -151,13 +147,16 @@ def write_code(module: Module, target: Target, threads: int, folder: Path) -> Fi
     return _write_code(view.TemplateData(unit, target, False, threads), folder)
 
 
-def _write_code(m: view.TemplateData, folder: Path, array: bytes | None = None) -> Files:
-    """Write all but the blob, which may be given to be written as a C array."""
+def _write_code(m: view.TemplateData, folder: Path) -> Files:
+    """Write all but the blob, which is there; or of that a C array, in its place."""
     module = m.unit.module
     assert module.stage == "planned", f"a module at the stage {module.stage} is not ready for C"
     m.fingerprint = view.fingerprint(_texts(m).values())
     texts = _texts(m)
-    if array is not None:
+    if m.weights_array:
+        blob = folder / f"{m.name}.weights"
+        array = blob.read_bytes()
+        blob.unlink()
         rows = [", ".join(map(str, array[i : i + 24])) + "," for i in range(0, len(array), 24)]
         texts[f"{m.name}.weights.c"] = _rendered("weights.c.j2", m=m, rows=rows)
     names = [*texts, f"{m.name}.memory.json", f"{m.name}.report.html"]
@@ -177,11 +176,9 @@ def with_figures(files: Files, figures: Figures) -> Files:
 
 def with_times(files: Files, times: Sequence[Measured]) -> None:
     """Write the report once more, with what was measured of source lines.  Raises OicError `output-folder`."""
-    path = files.folder / f"{files.name}.report.html"
-    try:
-        path.write_text(_described(files, times)[path.name], encoding="utf-8", newline="\n")
-    except OSError as failure:
-        raise fail("output-folder", f"{path} cannot be written: {failure.strerror}") from failure
+    name = f"{files.name}.report.html"
+    with writing(files.folder / name):
+        _write({name: _described(files, times)[name]}, files.folder)
 
 
 def render(m: view.TemplateData) -> dict[str, str]:

@@ -104,6 +104,15 @@ class Stage:
 
 
 @contextmanager
+def writing(path: str | Path) -> Iterator[None]:
+    """What the system refuses of files at a place is OicError `output-folder`."""
+    try:
+        yield
+    except OSError as failure:
+        raise fail("output-folder", f"{path} cannot be written: {failure.strerror or failure}") from failure
+
+
+@contextmanager
 def staged(out_dir: str | Path) -> Iterator[Stage]:
     """A stage for a folder, which need not exist; removed afterwards.
 
@@ -115,15 +124,14 @@ def staged(out_dir: str | Path) -> Iterator[Stage]:
         raise fail("output-folder", f"{str(out_dir)!r} cannot be written: {failure}") from failure
     made = [p for p in target.parents if not os.path.lexists(p)]
     try:
-        root, lock = _stage(target)
-        try:
-            (root / "new").mkdir()
-            yield Stage(Path(out_dir), target, root)
-        finally:
-            _unlock(lock)
-            _discard(root)
-    except OSError as failure:
-        raise fail("output-folder", f"{out_dir} cannot be written: {failure.strerror or failure}") from failure
+        with writing(out_dir):
+            root, lock = _stage(target)
+            try:
+                (root / "new").mkdir()
+                yield Stage(Path(out_dir), target, root)
+            finally:
+                _unlock(lock)
+                _discard(root)
     finally:
         for parent in made:
             with suppress(OSError):  # there is something in it
@@ -156,7 +164,7 @@ def _is_mount(folder: Path) -> bool:
     try:
         known = Path("/proc/self/mountinfo").read_bytes().split(b"\n")
     except OSError:
-        return folder.is_mount()
+        known = []
     name = re.sub(rb"[ \t\n\\]", lambda m: b"\\%03o" % m[0][0], os.fsencode(folder))
     return folder.is_mount() or any(line.split()[4:5] == [name] for line in known)
 
