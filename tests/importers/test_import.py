@@ -364,8 +364,12 @@ def test_a_context_beyond_the_positions_of_the_configuration_is_told(tmp_path: P
     done = CliRunner().invoke(main, ["import", str(source), "-o", str(tmp_path / "out"), "--context", "17"])
     assert done.exit_code == 0
     assert "warning[import-context]: a context of 17 tokens, and the configuration is for 16" in done.stderr
-    done = CliRunner().invoke(main, ["generate", str(source), "--ids", "1", "-n", "1", "--context", "17", "--json"])
-    assert done.exit_code == 0 and not done.stderr
+    commands = (["generate", "--ids", "1", "-n", "1"], ["quantize"], ["quantize", "--report", "--ids", "1", "-n", "1"],
+                ["verify", "--against", "none.npz"])  # fmt: skip
+    for name, *options in commands:
+        done = CliRunner().invoke(main, [name, str(source), *options, "--context", "17", "--json"])
+        assert done.exit_code == (name == "verify") and done.stderr.count("warning[import-context]") == 1
+        assert json.loads(done.stdout)
     with oic.Generator(source, context=17) as generator:
         assert [d.slug for d in generator.warnings] == ["import-context"]
     unsaid = checkpoint(tmp_path / "unsaid", max_position_embeddings=None)
