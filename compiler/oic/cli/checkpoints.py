@@ -18,15 +18,12 @@ machine_option = click.option(
 )
 
 
-def setting(text: str) -> tuple[str, object]:
-    """`KEY=VALUE` of an option; the value is JSON, and anything else is a text."""
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip():
-        raise click.BadParameter(f"'{text}' is not KEY=VALUE")
+def setting(text: str) -> object:
+    """A value of an option: JSON, and anything else is a text."""
     try:
-        return key.strip(), json.loads(value)
+        return json.loads(text)
     except (ValueError, RecursionError):
-        return key.strip(), value
+        return text
 
 
 def token_ids(text: str) -> list[int]:

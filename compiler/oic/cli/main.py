@@ -157,7 +157,7 @@ def build(
 @main.command()
 @common.graph_command
 @common.inputs_option("a dynamic input of every step: FILE.npy or [numbers]")
-@common.pairs_option("--each", "each", common.given, "NAME=VALUE", "one that differs by step, along the first axis")
+@common.inputs_option("one that differs by step, along the first axis", "--each", "each")
 @click.option("--steps", type=click.IntRange(1), metavar="N", help="how many (default: as --each has, or 1)")
 @common.entry_option
 @common.choice_option("--backend", ("c", "reference"), "c", "compiled code, or the NumPy reference")
@@ -212,7 +212,7 @@ def diff(as_json: bool, inputs: Any, steps: int, seed: int, entry: str | None, b
 @main.command()
 @common.graph_command
 @common.inputs_option("a dynamic input of every step, given instead of random")
-@common.pairs_option("--extent", "extents", common.binding, "NAME=N", "a size of the inputs (default: 1)")
+@common.pairs_option("--extent", "extents", common.INTEGER, "NAME=N", "a size of the inputs (default: 1)")
 @common.steps_option
 @common.entry_option
 @common.number_option("--after", "after", 0, 0, "steps to take before those that are measured")

@@ -3,10 +3,9 @@
 import io
 import os
 import sys
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from functools import reduce, wraps
+from functools import partial, reduce, wraps
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,16 +22,7 @@ TOOLCHAIN_SLUGS = {"no-compiler", "compile-failed", "load-failed"}
 PATH = click.Path(readable=False)  # why it cannot be read is said by who reads it
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
-
-
-def binding(text: str) -> tuple[str, int]:
-    """`NAME=INTEGER` of an option."""
-    name, equals, number = text.partition("=")
-    try:
-        return name.strip(), int(number, 0)
-    except ValueError:
-        what = "is not NAME=INTEGER" if equals else "has no '='"
-        raise click.BadParameter(f"'{text}' {what}") from None
+INTEGER = partial(int, base=0)
 
 
 def byte_count(text: str) -> int:
@@ -43,14 +33,6 @@ def byte_count(text: str) -> int:
     if found is None or not 0 < found < 1 << 60:
         raise click.BadParameter(f"'{text}' is not a number of bytes, like 256K or 1M")
     return found
-
-
-def given(text: str) -> tuple[str, str]:
-    """`NAME=FILE.npy` or `NAME=[1, 2, 3]` of an option."""
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise click.BadParameter(f"'{text}' is not NAME=FILE.npy or NAME=[numbers]")
-    return name.strip(), value.strip()
 
 
 def choice_option(flag: str, values: tuple[str, ...], default: str, text: str) -> Option:
@@ -64,15 +46,28 @@ def number_option(flag: str, name: str, least: int, default: int, text: str, mos
     return click.option(flag, name, type=range_, metavar="N", default=default, show_default=True, help=text)
 
 
-def pairs_option(flag: str, name: str, pair: Callable[[str], Any], metavar: str, text: str) -> Option:
-    """An option that may be given any number of times, as a dict."""
+def pairs_option(flag: str, name: str, value: Callable[[str], Any], metavar: str, text: str, form: str = "") -> Option:
+    """An option that may be given any number of times, as a dict.
 
-    def once(_: click.Context, __: click.Parameter, found: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-        if twice := [key for key, count in Counter(key for key, _ in found).items() if count > 1]:
-            raise click.BadParameter(f"'{twice[0]}' is given twice")
-        return dict(found)
+    value  reads what is behind the `=`; ValueError for what it cannot be
+    form   of what is given, where `metavar` does not say it
+    """
 
-    return click.option(flag, name, type=pair, metavar=metavar, multiple=True, callback=once, help=text)
+    def read(_: click.Context, __: click.Parameter, found: tuple[str, ...]) -> dict[str, Any]:
+        pairs: dict[str, Any] = {}
+        for each in found:
+            key, equals, given = each.partition("=")
+            if (key := key.strip()) in pairs:
+                raise click.BadParameter(f"'{key}' is given twice")
+            try:
+                if not key or not equals:
+                    raise ValueError
+                pairs[key] = value(given)
+            except ValueError:
+                raise click.BadParameter(f"'{each}' is not {form or metavar}") from None
+        return pairs
+
+    return click.option(flag, name, metavar=metavar, multiple=True, callback=read, help=text)
 
 
 def together(*options: Option) -> Option:
@@ -85,16 +80,16 @@ def graph_command(command: Command) -> Command:
     options = together(
         click.argument("graph", type=PATH),
         click.option("--model", type=PATH, help="model file or Hugging Face folder"),
-        pairs_option("--set", "sizes", binding, "NAME=N", "value of a sizevar"),
-        pairs_option("--max", "capacity", binding, "NAME=N", "the most a table's index may reach: t=N or K.t=N"),
+        pairs_option("--set", "sizes", INTEGER, "NAME=N", "value of a sizevar"),
+        pairs_option("--max", "capacity", INTEGER, "NAME=N", "the most a table's index may reach: t=N or K.t=N"),
         click.option("--fetch", metavar="NAMES", help="outputs wanted, separated by commas"),
     )
     return guarded(options(command))
 
 
-def inputs_option(help_text: str) -> Option:
+def inputs_option(text: str, flag: str = "--input", name: str = "inputs") -> Option:
     """`--input NAME=FILE.npy`, any number of times."""
-    return pairs_option("--input", "inputs", given, "NAME=VALUE", help_text)
+    return pairs_option(flag, name, str.strip, "NAME=VALUE", text, "NAME=FILE.npy or NAME=[numbers]")
 
 
 steps_option = number_option("--steps", "steps", 1, 20, "how many")
