@@ -245,9 +245,10 @@ def _driven(program: Program, session: SanitizedExecutor, seed: int, tally: Tall
         return Fault(f"C crashes: {' '.join(kind.split()[:6])}", str(crash))
     tally.steps += verdict.steps
     tally.refusals += verdict.refusals
-    tally.late += verdict.spoiled
+    for (status, late), count in session.refused.items():
+        tally.coverage.statuses[status] += count
+        tally.late += count * late
     tally.acts.update(verdict.acts)
-    tally.coverage.statuses.update(verdict.statuses)
     tally.compared += verdict.compared
     tally.doubtful += len(verdict.doubts)
     return None if verdict.equal else Fault("C differs", str(verdict))

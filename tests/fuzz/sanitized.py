@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import struct
 import subprocess
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
@@ -389,13 +390,17 @@ def _step(number: int, module: Module, files: Files, entry: EntryData) -> str:
 
 
 class SanitizedExecutor(Executor):
-    """A session in the program that `build_sanitized` made."""
+    """A session in the program that `build_sanitized` made.
+
+    refused   steps by status, and whether they left the state changed; of all sessions of the graph
+    """
 
     _spoiled = False
 
     def __init__(self, program: Program, path: Path, number: int, made_for: str = "portable") -> None:
         super().__init__(interface_of(program))
         self.program = program
+        self.refused: Counter[tuple[str, bool]] = Counter()
         self.path, self.number, self.made_for = path, number, made_for
         self.files = emit(LibrarySpec(program.planned, target(made_for)), path.parent / f"p{number}")
         self.process = subprocess.Popen(
@@ -430,6 +435,7 @@ class SanitizedExecutor(Executor):
             if not status:
                 found[o.name] = _array(data, o.type.dtype, shape)
         if status:
+            self.refused[status_names()[status], self._spoiled] += 1
             raise StepError(status_names()[status], "the step was refused")
         return found
 
@@ -468,7 +474,9 @@ class SanitizedExecutor(Executor):
 
     def another(self) -> Self:
         """A new session of the same graph."""
-        return type(self)(self.program, self.path, self.number, self.made_for)
+        other = type(self)(self.program, self.path, self.number, self.made_for)
+        other.refused = self.refused
+        return other
 
     def _fork(self) -> Self:
         other = self.another()

@@ -59,9 +59,7 @@ class Verdict:
     """What a comparison found.
 
     refusals  steps that both refused
-    spoiled   those of them after which the library had to be reset
     worst     largest difference of a float as a part of what was allowed
-    statuses  refused steps by the reference's status
     doubts    what differs, but errors within the bounds may decide so; at most one a step, which is compared no further
     acts      how often each action was done between steps
     """
@@ -69,11 +67,9 @@ class Verdict:
     steps: int = 0
     compared: int = 0
     refusals: int = 0
-    spoiled: int = 0
     worst: float = 0.0
     difference: Difference | None = None
     doubts: list[Difference] = field(default_factory=list)
-    statuses: Counter[str] = field(default_factory=Counter)
     variables: list[str] = field(default_factory=list)
     acts: Counter[str] = field(default_factory=Counter)
 
@@ -207,14 +203,12 @@ def _step(sessions: Sessions, number: int, run: Run, verdict: Verdict) -> None:
     perturbed = [outcome(machine.step, run.entry, run.inputs)[0] for machine in sessions.others]
     if status is not None:
         verdict.refusals += 1
-        verdict.statuses[status] += 1
         spoiled = outcome(executor.save)[1] is not None  # after an effect (SPEC, 8.6): it wants to be reset
         if spoiled != reference.broken:
             words = ["left as it was", "left changed"]
             verdict.difference = Difference(number, "state", (), words[reference.broken], words[spoiled])
             return
         if spoiled:
-            verdict.spoiled += 1
             sessions.reset()
             return
     for name in expected:
