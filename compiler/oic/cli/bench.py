@@ -14,7 +14,6 @@ from oic.driver import Program, interface_of
 from oic.library.emit import with_times
 from oic.profile.limits import Prober
 from oic.profile.measure import MeasuredStatement, Profile, bench_inputs, measured
-from oic.session.synthesizer import CompiledExecutor
 
 WIDE = 120  # columns of a table that is not for a terminal
 NUMBERS = 72  # of a table that numbers take, at most in most
@@ -31,7 +30,6 @@ def measure(
     prober = Prober()
     limits = prober.limits(program.settings.threads)
     with maker.make_executor() as executor:
-        assert isinstance(executor, CompiledExecutor)
         found = measured(executor, entry, given, steps, limits, prober.clock(), advance, after)
     if folder is not None:
         assert maker.library is not None

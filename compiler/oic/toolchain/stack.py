@@ -132,8 +132,6 @@ def read(usage: str, assembly: str) -> CallGraph:
             raise UnknownStack(f"the frame of {name} changes its size as it runs")
         reported.append((name, int(size), "bounded" in kind))
     bodies = _bodies(assembly, [name for name, _, _ in reported])
-    if len(bodies) != len(reported):
-        raise UnknownStack("the compiler's stack usage and its assembly name different functions")
     graph: CallGraph = {}
     aliases = {a: b for a, b in _ALIAS.findall(assembly) if b in bodies}
     data = _addresses_in_data(assembly, {*bodies, *aliases})
@@ -164,11 +162,14 @@ def _bodies(assembly: str, names: list[str]) -> dict[str, list[str]]:
                 now.append(label + ":")
         elif now is not None:
             now.append(line.strip())
-    agree = all(label.partition(".")[0].lstrip("_") == name.partition(".")[0].lstrip("_")
-                for label, name in zip(bodies, names))  # fmt: skip
-    if not agree:
-        raise UnknownStack("the compiler's stack usage and its assembly are in different orders")
+    if [_plain(label) for label in bodies] != [_plain(name) for name in names]:
+        raise UnknownStack("the compiler's stack usage and its assembly name different functions")
     return bodies
+
+
+def _plain(name: str) -> str:
+    """What a function is called in C."""
+    return name.partition(".")[0].lstrip("_")
 
 
 def _addresses_in_data(assembly: str, functions: set[str]) -> dict[str, set[str]]:
