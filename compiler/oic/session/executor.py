@@ -102,12 +102,11 @@ class Executor(ABC):
         """
         with self._use():
             feed = arguments.mapping("feed", feed, arguments.text)
-            found = self.interface.entries.get(arguments.text("entry", entry))
+            found = self.interface.entry(entry)
             if not arguments.is_integer(count) or count < 1:
                 raise StepError(INPUT, f"a number of steps is a positive integer, not {count!r}")
-            if found is not None:  # else `step` says so
-                for name, output in feed.items():
-                    self._require_fed(found, name, output)
+            for name, output in feed.items():
+                self._require_fed(found, name, output)
             given = {**self._given, **inputs}
             made = [self.step(entry, **inputs)]
             if count > 1 and not self._go_on(entry, feed, int(count) - 1, made):

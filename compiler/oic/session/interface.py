@@ -86,9 +86,7 @@ class Interface:
     def statement_of(self, span: Span) -> Span:
         """The statement that a text is a part of; the text itself where there is none."""
         at = bisect_right(self.statements, span.start, key=lambda s: s.start) - 1
-        if at < 0:
-            return span
-        found = self.statements[at]
+        found = self.statements[at] if at >= 0 else span
         return found if found.source is span.source and span.end <= found.end else span
 
 
