@@ -193,9 +193,8 @@ class FitSearch:
         return with_figures(self.plain[value], self.figures[value])
 
     def fits(self, value: int) -> bool:
-        """The program fits, compiled.  What is too large without stack and code is not compiled."""
-        plain = self.planned(value)
-        return plain is not None and not self.room.lacks(plain) and not self.room.lacks(self.compiled(value))
+        """The program fits, compiled."""
+        return not self.why_not(value)
 
     def largest(self, like: Footprint) -> int:
         """The largest value that fits, while the next larger does not; 0 if none does.
@@ -231,7 +230,7 @@ class FitSearch:
         return self.bound.now is not None and value < self.bound.now and value in self.refused
 
     def why_not(self, value: int) -> str:
-        """What is wrong with a value that does not fit."""
+        """What is wrong with a value; "" if it fits.  What is too large without stack and code is not compiled."""
         plain = self.planned(value)
         if plain is None:
             return f"refused: {self.refused[value]}"
