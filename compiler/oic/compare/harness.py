@@ -70,7 +70,7 @@ class Verdict:
     worst: float = 0.0
     difference: Difference | None = None
     doubts: list[Difference] = field(default_factory=list)
-    variables: list[str] = field(default_factory=list)
+    variables: set[str] = field(default_factory=set)
     acts: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -223,8 +223,7 @@ def _check(number: int, name: str, one: Array, two: Array, versions: list[Array]
     """Compare one variable; records the first difference and the worst error."""
     if verdict.difference is not None:
         return
-    if name not in verdict.variables:
-        verdict.variables.append(name)
+    verdict.variables.add(name)
     verdict.compared += one.size
     if one.shape != two.shape or one.dtype != two.dtype:
         shapes = f"{one.dtype}{list(one.shape)}", f"{two.dtype}{list(two.shape)}"
