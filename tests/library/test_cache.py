@@ -82,7 +82,7 @@ def test_entries_are_whole_bounded_and_never_in_the_way(tmp_path: Path, monkeypa
     assert cache.get("key", tmp_path / "gone", dict) is None
 
 
-@pytest.mark.parametrize("notes", [[], [1], "x", None, {"stack": 3}, {"stack": {"f": 1}}], ids=str)
+@pytest.mark.parametrize("notes", [[], [1], "x", None, float("inf"), {"stack": 3}, {"stack": {"f": 1}}], ids=str)
 def test_notes_that_are_forged_are_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, notes: object) -> None:
     monkeypatch.setenv("OIC_CACHE", str(tmp_path / "cache"))
     built(tmp_path / "a")

@@ -78,7 +78,7 @@ class Cache:
         except OSError:
             with suppress(OSError):
                 to.unlink(missing_ok=True)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RecursionError):
             shutil.rmtree(entry, ignore_errors=True)
         return None
 
