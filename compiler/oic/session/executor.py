@@ -145,7 +145,14 @@ class Executor(ABC):
         cannot be fetched.
         """
         with self._use():
-            variable = self._fetchable(name)
+            arguments.text("name", name)
+            variable = self.interface.variables.get(name.replace(" ", ""))  # members are `W[0,2]`
+            if variable is None:
+                known = [v.name for v in self.interface.variables.values() if v.kind != "dynamic"]
+                raise fail("unknown-variable", f"there is no variable '{name}'", hint=did_you_mean(name, known))
+            if variable.kind == "dynamic":
+                what = f"'{name}' is dynamic: it is given for a step and not kept"
+                raise fail("fetch-dynamic", what, variable.span, "declared here")
             if variable.kind == "persistent":
                 return self._fetch_state(name)
             if name in self._outputs:
@@ -159,17 +166,6 @@ class Executor(ABC):
         """Of a table's present value, these parts of its first indices; of a ring's positions all."""
         with self._use():
             return self._fetch_state(table, within)
-
-    def _fetchable(self, name: str) -> SessionVariable:
-        arguments.text("name", name)
-        variable = self.interface.variables.get(name.replace(" ", ""))  # members are `W[0,2]`
-        if variable is None:
-            known = [v.name for v in self.interface.variables.values() if v.kind != "dynamic"]
-            raise fail("unknown-variable", f"there is no variable '{name}'", hint=did_you_mean(name, known))
-        if variable.kind == "dynamic":
-            what = f"'{name}' is dynamic: it is given for a step and not kept"
-            raise fail("fetch-dynamic", what, variable.span, "declared here")
-        return variable
 
     # -- state
 
