@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from oic.codegen import c_tree as c
 from oic.ir.grouping import by_key, reach
@@ -25,6 +24,7 @@ class Group:
 
     mark   between them
     hangs  broken, it goes on in lines of their own, indented as a block is
+    text   all of it on one line
     """
 
     items: "list[Pieces]"
@@ -33,10 +33,8 @@ class Group:
     closing: str = ""
     hangs: bool = False
 
-    @cached_property
-    def text(self) -> str:
-        """All of it on one line."""
-        return self.opening + self.mark.join(map(_text, self.items)) + self.closing
+    def __post_init__(self) -> None:
+        self.text = self.opening + self.mark.join(map(_text, self.items)) + self.closing
 
 
 Pieces = list[str | Group]
@@ -48,7 +46,7 @@ def text(value: c.Expression) -> str:
 
 
 def _text(pieces: Iterable[str | Group]) -> str:
-    return "".join(piece if isinstance(piece, str) else piece.text for piece in pieces)
+    return "".join([piece if isinstance(piece, str) else piece.text for piece in pieces])
 
 
 def _pieces(value: c.Expression, level: int = CHOICE) -> Pieces:
@@ -58,6 +56,8 @@ def _pieces(value: c.Expression, level: int = CHOICE) -> Pieces:
     match value:
         case c.Identifier(name) | c.Literal(name):
             return [name]
+        case c.Infix(op):
+            own, found = LEVELS[op], [_chain(value, LEVELS[op])]
         case c.Member(of, name, arrow):
             found = [*_pieces(of, POSTFIX), f"->{name}" if arrow else f".{name}"]
         case c.Element(of, index):
@@ -72,8 +72,6 @@ def _pieces(value: c.Expression, level: int = CHOICE) -> Pieces:
         case c.Prefix(op, inner):
             twice = isinstance(inner, c.Prefix) and inner.op == op  # `--` is another operator
             own, found = PREFIX, [op, *_pieces(inner, POSTFIX if twice else PREFIX)]
-        case c.Infix(op):
-            own, found = LEVELS[op], [_chain(value, LEVELS[op])]
         case c.Conditional(test, then, otherwise):
             own, found = CHOICE, [Group([[*_pieces(test, OR), " ?"], [*_pieces(then), " :"], _pieces(otherwise)])]
         case _:

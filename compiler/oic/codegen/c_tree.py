@@ -303,7 +303,8 @@ def walk(value: Expression) -> list[Expression]:
     """An expression and all that it is made of."""
     found = [value]
     for one in found:
-        found += parts(one)
+        if not isinstance(one, Identifier | Literal):
+            found += parts(one)
     return found
 
 

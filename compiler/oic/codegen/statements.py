@@ -10,7 +10,7 @@ from oic.codegen import expressions as expr
 from oic.codegen import kernel_calls as kernels
 from oic.codegen import loops
 from oic.codegen import state_access as persistent
-from oic.codegen.c_module import EntryMember, Signature, Unit, signature, where
+from oic.codegen.c_module import EntryMember, Signature, Unit, where
 from oic.codegen.c_print import text
 from oic.codegen.expressions import Index
 from oic.codegen.function_context import SESSION, STATE, WHY, Frame, Ref, memory, part_at
@@ -32,9 +32,9 @@ MEASURED = (Copy, Fused, Insert, control.Parallel, control.Return)  # beside wha
 IN, OUT, OK = c.Identifier("in"), c.Identifier("out"), c.Identifier("OIC_OK")
 
 
-def function_body(unit: Unit, func: Any) -> tuple[c.Body, list[Task]]:
+def function_body(unit: Unit, func: Any, face: Signature) -> tuple[c.Body, list[Task]]:
     """The statements of an entry's function, and the functions of its consumers."""
-    frame = Frame(unit, signature(unit, func), unit.module.memory.liveness(func))
+    frame = Frame(unit, face, unit.module.memory.liveness(func))
     _preamble(frame, func)
     writer = _Writer(frame)
     writer.block(func.body)

@@ -56,7 +56,7 @@ class EntryData:
     def __init__(self, unit: Unit, func: Any) -> None:
         self.face, self.names = signature(unit, func), unit.names.entries[func.symbol]
         self.place = unit.place(func.symbol) if unit.profiled else 0
-        written, self.tasks = function_body(unit, func)
+        written, self.tasks = function_body(unit, func, self.face)
         self.lines = c_print.lines(written.statements)
         takes = (
             Declare(Pointer(f"{unit.name}_session"), "s"),

@@ -12,6 +12,7 @@ A region is exactly one block, so control flow nests.  A block's last op ends it
 import inspect
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, ClassVar
 
 from oic.diagnostics import Span
@@ -86,14 +87,22 @@ class Place:
 
 
 class Value:
-    """Defined once: a result of an op, or an argument of a block.  Compared by identity."""
+    """Defined once: a result of an op, or an argument of a block.  Compared by identity.
 
-    __slots__ = ("_users", "hint", "owner", "place", "type")
+    op   that defines it, or None for a block argument
+    """
+
+    __slots__ = ("_users", "hint", "op", "owner", "place", "type")
 
     def __init__(self, type: Type, owner: "Op | Block | None" = None, hint: str = "") -> None:
-        self.type, self.owner, self.hint = type, owner, hint
+        self.type, self.hint, self.owner = type, hint, owner
+        self.op: Op | None = owner if isinstance(owner, Op) else None
         self.place: Place | None = None
         self._users: dict[Op, int] = {}  # how often it takes it; kept by `Op`, those of detached regions included
+
+    def give_to(self, owner: "Op | Block | None") -> None:
+        """It is defined by this op from now on, or an argument of this block."""
+        self.owner, self.op = owner, owner if isinstance(owner, Op) else None
 
     @property
     def users(self) -> "list[Op]":
@@ -141,11 +150,6 @@ class Value:
     @property
     def dtype(self) -> DType:
         return self.tensor.dtype
-
-    @property
-    def op(self) -> "Op | None":
-        """The op that defines it, or None for a block argument."""
-        return self.owner if isinstance(self.owner, Op) else None
 
     def __repr__(self) -> str:
         return f"<%{self.hint or '?'}: {self.type}>"
@@ -330,7 +334,11 @@ class Op:
         found: list[Value] = []
         parts = self.__dict__
         for key in self._flat:
-            _values_in(parts[key], found)
+            part = parts[key]
+            if type(part) is Value:
+                found.append(part)
+            elif part is not None:
+                _values_in(part, found)
         return found
 
     def values_of(self, key: str) -> list[Value]:
@@ -350,11 +358,12 @@ class Op:
 
     def replace_operands(self, mapping: Mapping[Value, Value]) -> None:
         """Every operand that is a key becomes its value (regions are left alone)."""
-        if not mapping or mapping.keys().isdisjoint(self.operands):
+        if not mapping or mapping.keys().isdisjoint(before := self.operands):
             return
         attached, parts = self.block is not None, self.__dict__
         if attached:
-            self._enlist(False)
+            for value in before:
+                value._users.pop(self, None)
         for key in self._flat:
             parts[key] = _mapped(parts[key], mapping)
         if attached:
@@ -384,10 +393,10 @@ class Op:
     @property
     def attached(self) -> bool:
         """The op is in a block, whose owner is in a block, and so on up to a block without an owner."""
-        op: Op | None = self
-        while op is not None and op.block is not None:
-            op = op.block.owner
-        return op is None
+        block = self.block
+        while block is not None and block.owner is not None:
+            block = block.owner.block
+        return block is not None
 
     def within(self, block: "Block") -> "Op | None":
         """The op of this block that it is, or in which it is nested; None: it is elsewhere."""
@@ -403,7 +412,7 @@ class Op:
     def touched(self, how: str = "") -> list[Value]:
         """The states read ('read'), written ('write') or either here, nested regions included."""
         ways = {"read": ("reads",), "write": ("writes",), "": ("reads", "writes")}[how]
-        found = (getattr(op, key) for op in self.walk() for way in ways for key in getattr(op, way))
+        found = [op.__dict__[key] for op in self.walk() for way in ways for key in getattr(op, way)]
         return list(dict.fromkeys(found))
 
     @property
@@ -413,9 +422,7 @@ class Op:
 
     def walk(self) -> "Iterator[Op]":
         """This op and every op nested in it, in order."""
-        yield self
-        for block in self.regions:
-            yield from block.all_ops()
+        return chain((self,), *[block.all_ops() for block in self.regions])
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
@@ -551,12 +558,14 @@ class Block:
     def set_ops(self, ops: Iterable[Op]) -> None:
         """Replace the list of ops; an op that is left out and was not moved to another block is detached."""
         left, self.ops = self.ops, list(ops)
-        if left != self.ops:
-            for op in set(left).difference(self.ops):
-                if op.block is self:
-                    op.block = None
+        if left == self.ops:
+            return
+        before = set(left)
+        for op in before.difference(self.ops):
+            if op.block is self:
+                op.block = None
         for op in self.ops:
-            if op.block is not self:
+            if op not in before:
                 op.block = self
 
 

@@ -49,6 +49,8 @@ class Expr:
     terms: tuple[Term, ...]
 
     def __add__(self, other: "Dim") -> "Dim":
+        if other == 0:
+            return self
         return _collect([*self.terms, *_terms(other)])
 
     __radd__ = __add__
@@ -63,6 +65,8 @@ class Expr:
         return (-self) + other
 
     def __mul__(self, other: "Dim") -> "Dim":
+        if other == 1:
+            return self
         return _collect((tuple(sorted(a + b, key=str)), c * d) for a, c in self.terms for b, d in _terms(other))
 
     __rmul__ = __mul__

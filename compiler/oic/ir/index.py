@@ -27,7 +27,8 @@ class IndexOp(Op):
 
     def infer(self) -> list[Type]:
         for value in self.operands:
-            ensure(is_index(value), f"{self.name} takes index integers, not {value.type}")
+            if not is_index(value):
+                raise OpError("ir", f"{self.name} takes index integers, not {value.type}")
         return [INDEX]
 
 

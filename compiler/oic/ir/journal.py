@@ -23,12 +23,12 @@ class Journal:
 
     def undo(self, kept: int = 0) -> None:
         """Everything since the last `done` as it was, but for the first so many changes."""
-        while len(self.log) > kept:
-            where, key, old = self.log.pop()
+        for where, key, old in reversed(self.log[kept:]):
             if old is MISSING:
                 where.pop(key, None)
             else:
                 where[key] = old
+        del self.log[kept:]
 
     def done(self) -> None:
         """Keep what was changed."""

@@ -16,7 +16,7 @@ def likeness(op: Op, known: Mapping[Value, Hashable] = NOTHING) -> Hashable:
     known   what stands for a value: those of which it is equal are the same
     """
     parts = op.__dict__
-    fields = tuple([frozen(parts[name], known) for name in op.fields])
+    fields = tuple([known.get(p, p) if type(p := parts[name]) is Value else frozen(p, known) for name in op.fields])
     return type(op), fields, tuple([None if r.type is INDEX else str(r.type) for r in op.results])
 
 

@@ -36,7 +36,7 @@ class Liveness:
 
     def users(self, value: Value) -> list[Op]:
         """The ops of the body that take a value, in program order."""
-        return sorted((op for op in value.users if op in self.start), key=self.start.__getitem__)
+        return sorted([op for op in value.users if op in self.start], key=self.start.__getitem__)
 
     def defined(self, value: Value) -> int:
         """Position at which a value comes to be: results of loops at their end."""

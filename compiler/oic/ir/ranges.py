@@ -49,12 +49,14 @@ class Ranges:
 
     def __init__(self, ops: Iterable[Op] = ()) -> None:
         self.bound = {op.extent: op.value for op in ops if isinstance(op, index.ExtentBind)}
-        self._ranges: dict[Value, Range] = _Known()
+        self._ranges: dict[Any, Range] = _Known({None: (1, 1)})
         self._sums: dict[Value, LinearForm] = _Known()
 
     def of(self, value: Value) -> Range:
         """The smallest and the largest value an index integer can have."""
-        return intervals.meet(WIDE, intervals.meet(self._range(value), self.of_sum(self.linear(value))))
+        known, form = self._range(value), self.linear(value)
+        # A value that is no sum is itself an atom, whose range is known already.
+        return intervals.meet(WIDE, known if value in form else intervals.meet(known, self.of_sum(form)))
 
     def exact(self, value: Value) -> int | None:
         """The value of an index integer known at build, or None."""
@@ -63,9 +65,9 @@ class Ranges:
 
     def fits(self, op: index.IndexArithmetic) -> bool:
         """The result of arithmetic stays within 64 bits."""
-        left, right = self.of(op.left), self.of(op.right)
-        alone = BINARY[type(op)](left, right)
-        return intervals.within(alone, WIDE) or intervals.within(self.of_sum(self.linear(op.result)), WIDE)
+        alone = (BINARY[type(op)](of(op.left), of(op.right)) for of in (self._range, self.of))
+        found = any(intervals.within(range_, WIDE) for range_ in alone)
+        return found or intervals.within(self.of_sum(self.linear(op.result)), WIDE)
 
     def refuses_source(self, op: Op) -> bool:
         """What the source computes may leave 64 bits, which refuses the step even where nothing uses it."""
@@ -97,6 +99,8 @@ class Ranges:
     def difference(self, a: Value | Dim, b: Value | Dim) -> Range:
         """The smallest and the largest value of a - b; what both share cancels."""
         form = added(self.linear(a), self.linear(b), -1)
+        if next(filter(index_of, form), None) is None:
+            return self.of_sum(form)
         return self.least(form), -self.least(added({}, form, -1))
 
     def least(self, form: LinearForm) -> int:
@@ -108,8 +112,9 @@ class Ranges:
     def of_sum(self, form: LinearForm) -> Range:
         """The smallest and the largest value of a sum, every atom taken by itself."""
         least = most = 0
+        known = self._ranges.get
         for atom, c in form.items():
-            low, high = self._atom_range(atom)
+            low, high = known(atom) or self._atom_range(atom)
             least, most = least + c * (low if c > 0 else high), most + c * (high if c > 0 else low)
         return least, most
 

@@ -53,6 +53,16 @@ class ValueNames:
             self.of[value] = self._fresh(re.sub(r"[^A-Za-z0-9_.]", "_", value.hint))
         return "%" + self.of[value]
 
+    def define(self, op: Op) -> None:
+        """Name what an op and those nested in it define, in the order in which their text does."""
+        for result in op.results:
+            self(result)
+        for block in op.regions:
+            for arg in block.args:
+                self(arg)
+            for inner in block.ops:
+                self.define(inner)
+
     def inner(self) -> "ValueNames":
         """Names of a function: those outside stay taken, its own are forgotten after it."""
         copy = ValueNames()

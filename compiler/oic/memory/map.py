@@ -13,7 +13,7 @@ from oic.ir.grouping import by_key
 from oic.ir.liveness import Liveness, tensors
 from oic.ir.module import Buffer, Module
 from oic.ir.state import StateStore
-from oic.ir.text_print import ValueNames, dim_text, op_lines, type_text
+from oic.ir.text_print import ValueNames, dim_text, type_text
 from oic.ir.types import StateIndex, StateType, TensorType
 from oic.memory.views import root
 from oic.operators.fused import Copy
@@ -144,7 +144,7 @@ def memory_map(module: Module) -> MemoryMap:
     outside = ValueNames(module.top.ops)
     for func in module.functions():
         names = outside.inner()
-        op_lines(func, names)  # names are given as the text form is written
+        names.define(func)
         live = module.memory.liveness(func)
         values += [_placed(func.symbol, v, live, names) for v in tensors(func.body) if v.place is not None]
         ops = list(func.body.all_ops())

@@ -54,12 +54,12 @@ class Storage:
 
 
 class Sharing:
-    """The lives of a function's values, and what its ops do to the state."""
+    """The lives of a function's values, and what its ops do to the state; `ranges`: of its integers, where known."""
 
-    def __init__(self, body: Block) -> None:
+    def __init__(self, body: Block, ranges: Ranges | None = None) -> None:
         self.live = liveness(body)
         ops = list(body.all_ops())
-        self.ranges = Ranges(ops)
+        self.ranges = ranges or Ranges(ops)
         # The position from which on an extent is known.
         self.sizes = {op.extent: self.live.end[op] + 1 for op in ops if isinstance(op, ExtentBind)}
         self.refusing = [op for op in ops if self.ranges.refuses(op) or isinstance(op, Barrier)]

@@ -56,7 +56,7 @@ def region(inputs: list[Value], body: Block, last: Op) -> Fused:
     fused = Fused(inputs, [last.result.type], body, span=last.span, hint=last.result.hint)
     # The op's own value goes on: its users need not be rewritten.
     fused.results = [last.result]
-    last.result.owner = fused
+    last.result.give_to(fused)
     return fused
 
 

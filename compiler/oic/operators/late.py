@@ -66,4 +66,5 @@ def is_effect(op: Op) -> bool:
 
 def state_writers(body: Block) -> dict[Value, list[Op]]:
     """The ops that write each state themselves, in the order of the program."""
-    return by_key((state, op) for op in filter(is_effect, body.all_ops()) for state in op.touched("write"))
+    writers = (op for op in body.all_ops() if op.writes and not op.regions)
+    return by_key((state, op) for op in writers for state in op.touched("write"))

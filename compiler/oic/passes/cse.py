@@ -35,11 +35,13 @@ from oic.ir.control import Func
 from oic.ir.core import Block, Op, Value
 from oic.ir.dims import Expr, Extent
 from oic.ir.index import AssertShape, CheckRange, ExtentBind, IndexAdd, IndexWrap
-from oic.ir.journal import Journal
+from oic.ir.journal import MISSING, Journal
 from oic.ir.likeness import frozen, likeness
 from oic.ir.module import Module
 from oic.ir.state import State, StateAdd, StateGet, StateSet
 from oic.ir.types import TensorType
+
+SIZED = (TensorType, Expr, list, tuple)  # what sizes may be in, of an op's attributes
 
 
 def cse(module: Module) -> None:
@@ -69,19 +71,19 @@ def _block(block: Block, found: _Found) -> None:
     for position, op in enumerate(block.ops):
         op.replace_operands(found.values)
         if op.regions:
-            found.version.update(op.touched("write"))
+            written = op.touched("write")
+            found.version.update(written)
             for region in op.regions:
-                written = [state for inner in region.ops for state in inner.touched("write")]
                 _block(region, found)
                 found.version.update(written)  # what one branch holds says nothing of the other
             kept.append(op)
             continue
         key = _key(op, found.version)
         if key is not None:
-            if (before := found.given.get(key)) is not None:
+            if (before := found.given.setdefault(key, op.results)) is not op.results:
                 found.values.update(zip(op.results, before, strict=True))
                 continue
-            found.journal.put(found.given, key, op.results)
+            found.journal.log.append((found.given, key, MISSING))
         elif isinstance(op, ExtentBind):
             if (first := found.bound.get(op.value)) is None:
                 found.journal.put(found.bound, op.value, op.extent)
@@ -142,7 +144,7 @@ def _use_first(module: Module, found: _Found) -> None:
         for op in block.ops:
             for result in op.results:
                 result.type = _resized(result.type, found)
-            op.__dict__.update((name, _resized(part, found)) for name, part in op.attributes().items())
+            op.__dict__.update([(k, _resized(v, found)) for k, v in op.attributes().items() if type(v) in SIZED])
 
 
 def _resized(part: Any, found: _Found) -> Any:

@@ -13,7 +13,7 @@ Meaning: SPEC, section 8.
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 from oic import dtypes
 from oic.ir import state
@@ -38,9 +38,10 @@ def lower_cache(module: Module) -> None:
 def _lower_block(block: Block, kept: dict[Value, StateVariable], numbers: Iterator[int]) -> None:
     ops: list[Op] = []
     mapping: dict[Value, Value] = {}
+    made: dict[Hashable, Value] = {}
     for op in block.ops:
         if isinstance(op, state.CacheOp):
-            e = Emitter(ops, op.span, numbers)
+            e = Emitter(ops, op.span, numbers, made)
             result = _lower(e, kept[op.operands[0]], op)
             if result is not None:
                 mapping[op.result] = result

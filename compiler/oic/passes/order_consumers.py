@@ -57,7 +57,7 @@ def _ordered(op: Parallel, facts: Facts, mapping: dict[Value, Value]) -> list[Op
     names = ["_".join(op.names[i] for i in group) for group in groups]
     new = Parallel(names, merged, span=op.span)
     for value in results:
-        value.owner = new
+        value.give_to(new)
     new.results = results
     return [new]
 

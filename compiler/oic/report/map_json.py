@@ -35,7 +35,7 @@ def memory_json(unit: Unit, found: MemoryMap, figures: Figures | None, files: Se
         "state": [_variable(unit, field) for field in unit.fields.values()],
         "weights": [_constant(unit, op) for op in unit.module.constants()],
     }  # fmt: skip
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(content, ensure_ascii=False) + "\n"
 
 
 def _buffer(b: Buffer, found: MemoryMap) -> dict[str, Any]:

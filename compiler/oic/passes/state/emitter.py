@@ -6,7 +6,7 @@ is reserved: there it is everything if the initial value is zeros, else as far a
 `K.t.filled` say, and an access beyond them fills what is missing (`Emitter.fill`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import partialmethod
 from typing import Any, NamedTuple
@@ -64,10 +64,13 @@ class StateVariable:
 
 
 class Emitter:
-    """Appends what one cache operation becomes; integers may be given as they are, and are folded and merged later."""
+    """Appends what one cache operation becomes; integers may be given as they are, and are folded later.
 
-    def __init__(self, ops: list[Op], span: Span | None, numbers: Iterator[int]) -> None:
-        self.ops, self.span, self.numbers = ops, span, numbers
+    made   integers of the block that are computed already, by how
+    """
+
+    def __init__(self, ops: list[Op], span: Span | None, numbers: Iterator[int], made: dict[Hashable, Value]) -> None:
+        self.ops, self.span, self.numbers, self.made = ops, span, numbers, made
 
     def add(self, op: Op) -> Op:
         """Append a new op, at the source position of the cache operation."""
@@ -82,14 +85,14 @@ class Emitter:
     # -- integers
 
     def value(self, part: int | Value) -> Value:
-        return part if isinstance(part, Value) else self.add(index.IndexConst(part)).result
+        return part if isinstance(part, Value) else self._once(index.IndexConst, part)
 
     def size(self, size: Any) -> Value:
         """The present value of a size."""
         return self.value(size) if isinstance(size, int) else self.add(index.IndexSize(size)).result
 
     def _binary(self, make: type[BinaryIndexOp], a: int | Value, b: int | Value) -> Value:
-        return self.add(make(self.value(a), self.value(b))).result
+        return self._once(make, self.value(a), self.value(b))
 
     plus, minus = partialmethod(_binary, index.IndexAdd), partialmethod(_binary, index.IndexSub)
     times, modulo = partialmethod(_binary, index.IndexMul), partialmethod(_binary, index.IndexMod)
@@ -103,7 +106,14 @@ class Emitter:
 
     def when(self, test: int | Value, value: int | Value) -> Value:
         """`value` where test > 0, else 0."""
-        return self.add(index.IndexWhen(self.value(test), self.value(value))).result
+        if isinstance((known := self.value(test)).op, index.IndexConst):
+            return self.value(value if known.op.value > 0 else 0)
+        return self._once(index.IndexWhen, self.value(test), self.value(value))
+
+    def _once(self, make: type[index.IndexOp], *parts: int | Value) -> Value:
+        if (key := (make, *parts)) not in self.made:
+            self.made[key] = self.add(make(*parts)).result
+        return self.made[key]
 
     # -- states
 
