@@ -67,7 +67,7 @@ def test_checks_of_c_are_those_of_planned(text: str, model: Model | None, thread
     module = compile_graph(oic.parse(text), model, Settings(threads=threads)).planned
     unit = Unit(module)
     for func in module.functions():
-        body, tasks = function_body(unit, func)
+        body, tasks = function_body(unit, func, signature(unit, func))
         made = Counter(CALL.findall("\n".join([*lines(body.statements), *(line for task in tasks for line in task.lines)])))
         made["check_range"] -= len(signature(unit, func).extents)  # of arguments, before anything else
         ranges = Ranges()

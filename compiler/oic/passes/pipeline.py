@@ -10,6 +10,7 @@ from oic.passes.cse import cse
 from oic.passes.dead_code import dead_code
 from oic.passes.flatten_filters import flatten_filters
 from oic.passes.fold import fold
+from oic.passes.forward_state import forward_state
 from oic.passes.fuse import fuse
 from oic.passes.fuse_epilogues import fuse_epilogues
 from oic.passes.fuse_products import fuse_products
@@ -57,9 +58,10 @@ PIPELINE: tuple[Step, ...] = (
     Step("dead-code", dead_code, "what folding and merging left over", "graph"),
     Step("broadcast", broadcast, "explicit before fusion, which asks for equal shapes", "graph"),
     Step("lower-cache", lower_cache, "state becomes memory: from here on loads and stores", "indexed"),
-    Step("cse-indexed", cse, "index arithmetic of neighbouring accesses; counters read after they were stepped become "
-         "arithmetic, so that what is made of them can be folded, and checks of them can move", "indexed"),
+    Step("forward-state", forward_state, "counters read after they were stepped become arithmetic, so that "
+         "what is made of them can be folded and merged, and checks of them can move", "indexed"),
     Step("fold-indexed", fold, "checks of indices whose ranges are known", "indexed"),
+    Step("cse-indexed", cse, "index arithmetic of neighbouring accesses", "indexed"),
     Step("hoist-checks", hoist_checks, "refusals before effects, so that a refused step changes nothing",
          "indexed"),
     Step("serialize", serialize, "without threads: from here on straight code; after the one pass that moves "
