@@ -311,19 +311,31 @@ def _move(there: Path, here: Path) -> None:
 
 
 def _switch_files(root: Path, target: Path, names: tuple[str, ...], stale: tuple[str, ...]) -> None:
-    """Move the old files away, and the new ones to their places; raises OSError with all as it was."""
+    """Rename file after file; raises OSError with all as it was."""
     kept = tuple(name for name in (*names, *stale) if os.path.lexists(target / name))
+    for name in kept:
+        _keep(target / name, root / "old" / name)
     switch = Switch(names, stale, kept)
     _note(root, switch)
     try:
-        for moved, there, here in ((kept, target, root / "old"), (names, root / "new", target)):
-            for name in moved:
-                (here / name).parent.mkdir(parents=True, exist_ok=True)
-                (there / name).replace(here / name)
+        for name in names:
+            (target / name).parent.mkdir(exist_ok=True)
+            (root / "new" / name).replace(target / name)
+        for name in stale:
+            (target / name).unlink(missing_ok=True)
         (root / NOTE).unlink()
     except OSError:
         _put_back(root, target, switch)
         raise
+
+
+def _keep(file: Path, at: Path) -> None:
+    """The file under a second name, or where there are none, a copy."""
+    at.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(file, at, follow_symlinks=False)
+    except (OSError, NotImplementedError):
+        shutil.copy2(file, at, follow_symlinks=False)
 
 
 def _put_back(root: Path, target: Path, switch: Switch) -> None:
