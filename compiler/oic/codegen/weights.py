@@ -25,11 +25,11 @@ MAGIC = b"OICWGHT\0"
 VERSION = 2
 assert HEAD.size == layout.WEIGHTS_HEADER
 
-Told = Callable[[str, int, int | None], None]
-"""Called with what is done, how much of it is, and how much there is; None where that is not known."""
+Told = Callable[[str, int, int], None]
+"""Called with what is done, how much of it is, and how much there is."""
 
 
-def unheard(what: str, done: int, total: int | None) -> None:
+def unheard(what: str, done: int, total: int) -> None:
     """Progress that is not shown."""
 
 

@@ -121,9 +121,8 @@ def compile_library(files: Files, shown: Path, cache: Cache | None = None, told:
     key = _key(this) if cache else ""
     if cache is not None and (known := cache.get(key, path, Figures.of_json)) is not None:
         return with_figures(replace(files, names=(*files.names, path.name)), known), path
-    told("compiling", 0, None)
     with scratch_folder() as folder:
-        figures = (_compile_sets if files.target.sets else _compile_one)(this, path, folder)
+        figures = (_compile_sets if files.target.sets else _compile_one)(this, path, folder, told)
     if not path.is_file():
         raise fail("load-failed", f"{this.compiler[0]} made no {shown / path.name}", hint=_hint())
     if cache is not None:
@@ -131,25 +130,34 @@ def compile_library(files: Files, shown: Path, cache: Cache | None = None, told:
     return with_figures(replace(files, names=(*files.names, path.name)), figures), path
 
 
-def _compile_one(this: _Compilation, path: Path, folder: Path) -> Figures:
+COMPILED = 3  # parts of a compilation, of which the first takes longest: to assembly, to an object, linked
+
+
+def _compile_one(this: _Compilation, path: Path, folder: Path, told: Told) -> Figures:
     """Compile the code by way of its assembly, and link it; what the compiler made of it."""
     sources, output = [str(p) for p in this.files.sources], ["-o", str(path)]
     whole = [*this.shared, *WARNINGS, *this.includes, *output, *sources, *this.libraries]
+    told("compiling", 0, COMPILED)
     figures, made = _measured(this, folder)
+    told("compiling", COMPILED - 1, COMPILED)
     call = [*this.shared, *output, str(made), *(p for p in sources if p != str(this.main)), *this.libraries]
     compile_c(call if made else whole, whole, this.renamed)
+    told("compiling", COMPILED, COMPILED)
     return figures
 
 
-def _compile_sets(this: _Compilation, path: Path, folder: Path) -> Figures:
+def _compile_sets(this: _Compilation, path: Path, folder: Path, told: Told) -> Figures:
     """Compile the code once for each instruction set, and link all into one library."""
     files, call = this.files, [*this.compiler, *this.threaded]
     own = {f"{files.name}.{s.name}.c": s.flags for s in files.target.sets}
     objects = [folder / f"{source.stem}.o" for source in files.sources]
-    for source, made in zip(files.sources, objects, strict=True):
+    for at, (source, made) in enumerate(zip(files.sources, objects, strict=True)):
+        told("compiling", at, len(objects) + 1)
         flags = [*own.get(source.name, ()), *WARNINGS, *this.includes]
         compile_c([*call, *flags, "-c", "-o", str(made), str(source)], renamed=this.renamed)
+    told("compiling", len(objects), len(objects) + 1)
     compile_c([*call, *SHARED, "-o", str(path), *map(str, objects), *this.libraries], renamed=this.renamed)
+    told("compiling", len(objects) + 1, len(objects) + 1)
     return Figures(_chosen(this), missing="it depends on the instruction set (--dispatch)")
 
 
