@@ -14,4 +14,4 @@ def build_together(made: Sequence[Synthesizer], folder: Path, *flags: str) -> No
 
     flags   more of them for the C compiler
     """
-    together.build_together(made, folder, ("-O1", *flags))
+    together.build_together(made, folder, ("-O0", *flags))

@@ -22,7 +22,7 @@ JOBS = 2  # compilers at a time
 def build_together(
     made: Sequence[CompiledProgram],
     folder: Path,
-    flags: Sequence[str] = ("-O1",),
+    flags: Sequence[str] = ("-O0",),
     compiler: Sequence[str] | None = None,
     unlinked: Sequence[str] = (),
 ) -> None:

@@ -90,9 +90,9 @@ def test_backends_agree(name: str, chosen: dict[str, list[Case]], tmp_path: Path
 
 # Other compilers and instruction sets on a part of the cases, chosen anew for each.
 BUILDS = {
-    "portable": ("gcc", *optimizing("gcc"), "-march=x86-64"),
-    "avx2": ("gcc", *optimizing("gcc"), "-mavx2"),
-    "native": ("gcc", *optimizing("gcc"), "-march=native"),
+    "portable": ("gcc", *optimizing("gcc"), "-O3", "-march=x86-64"),
+    "avx2": ("gcc", *optimizing("gcc"), "-O3", "-mavx2"),
+    "native": ("gcc", *optimizing("gcc"), "-O3", "-march=native"),
     "clang": ("clang", "-O3", "-march=native"),
     "small stack": ("gcc", "-O1", "-DOIC_SMALL_STACK=1"),
 }

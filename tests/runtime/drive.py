@@ -37,7 +37,7 @@ FLAGS = [LANGUAGE, *WARNINGS, "-Werror", *MEANING]
 SHARE = {"gcc-native": (0, 4), "clang-native": (1, 4), "gcc-sanitized": (2, 5)}  # first case, and how many apart
 DIRECT = 12  # cases of a program that show their sizes to the compiler: each is compiled for itself
 BUILDS = {
-    "gcc-native": ("gcc", *optimizing("gcc"), "-march=native"),
+    "gcc-native": ("gcc", *optimizing("gcc"), "-O1", "-march=native"),
     "gcc-portable": ("gcc", level("-O2")),
     # Instrumented divisions look to gcc like conversions that it warns of.
     "gcc-sanitized": ("gcc", "-O0", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Wno-conversion"),

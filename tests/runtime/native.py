@@ -18,7 +18,7 @@ from paths import ROOT
 from processor import AVX2, features
 
 # Instrumented divisions look to gcc like conversions that it warns of.
-SANITIZE = ["-fsanitize=undefined,float-cast-overflow", "-O1", "-Wno-conversion"]
+SANITIZE = ["-fsanitize=undefined,float-cast-overflow", "-O0", "-Wno-conversion"]
 
 # AVX-512 on a machine with AVX2: the code upon it, with its instructions computed lane by lane.
 EMULATED = (
@@ -61,11 +61,11 @@ class Toolchain:
 
 TOOLCHAINS = (
     Toolchain("gcc", "gcc", (level("-O2"),)),
-    Toolchain("gcc-native", "gcc", (*optimizing("gcc"), "-march=native")),
+    Toolchain("gcc-native", "gcc", (*optimizing("gcc"), "-O1", "-march=native")),
     Toolchain("clang", "clang", (level("-O2"),)),
     Toolchain("gcc-sanitized", "gcc", tuple(SANITIZE)),
     *(() if shutil.which("gcc") or shutil.which("clang") else (Toolchain("cc", "cc", ("-O2",)),)),
 )
-AVX512 = Toolchain("gcc-avx512", "gcc", ("-O1", *EMULATED), AVX2)
+AVX512 = Toolchain("gcc-avx512", "gcc", ("-O0", *EMULATED), AVX2)
 ZEN5 = Toolchain("gcc-zen5", "gcc", (*AVX512.flags, "-DOIC_EMULATES_ZEN5"), AVX2)  # OIC_ASKED_NEAR
 INTEL = Toolchain("gcc-intel", "gcc", (*AVX512.flags, "-DOIC_EMULATES_INTEL"), AVX2)
