@@ -144,6 +144,7 @@ class CheckRange(Op, name="check.range", pure=False):
     variable       what is indexed, for messages
     says           what a refusal says of the variable, where it is not that the value is out of range
     shown          what it reports in place of the value
+    radix          sizes of a shape in which that is the number of an element, which is named instead
     """
 
     value: Value
@@ -154,6 +155,7 @@ class CheckRange(Op, name="check.range", pure=False):
     variable: str
     says: str = ""
     shown: Value | None = None
+    radix: list[int] = []
 
 
 def in_shape(value: Value, low: int | Value, high: int | Value, name: str, *says: Any, span: Span | None = None) -> Op:

@@ -4,7 +4,10 @@ Generated code notes a status, a place of the source, a variable and two numbers
 the op that this can be from, and `refusal` says it in words.
 """
 
+import math
 from collections.abc import Iterable
+
+import numpy as np
 
 from oic.diagnostics import Span, StepError
 from oic.ir import index
@@ -51,7 +54,11 @@ def refusal(op: Op, value: int, bound: int) -> StepError:
             status = op.below if value < bound else op.above
             what = f"a size of '{name}' is {value}, and its {'minimum' if value < bound else 'maximum'} {bound}"
         case index.CheckRange(says=says) if says:
-            return StepError(op.below, f"'{name}': {value} {says}", variable=name, index=value, span=op.span)
+            what = f"'{name}': {value} {says}"
+            if op.radix:
+                indices = np.unravel_index(value % math.prod(op.radix), op.radix)
+                what = f"'{name}' {says} {[int(i) for i in indices]}"
+            return StepError(op.below, what, variable=name, index=value, span=op.span)
         case index.CheckRange():
             return beyond(op.below if value < bound else op.above, name, value, bound, op.span)
         case index.CheckIds():
