@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from oic.importers import import_checkpoint as import_checkpoint
     from oic.model import Model as Model
     from oic.model import Tensor as Tensor
+    from oic.model.oinf_write import write_oinf as write_oinf
     from oic.session.executor import Executor as Executor
     from oic.session.kv_cache import KVCache as KVCache
     from oic.syntax.tree import Graph as Graph
@@ -39,6 +40,7 @@ _HOMES = {
     "oic.generation": ("Generator", "Sampling", "Token", "generate"),
     "oic.importers": ("import_checkpoint",),
     "oic.model": ("Model", "Tensor"),
+    "oic.model.oinf_write": ("write_oinf",),
     "oic.session.executor": ("Executor",),
     "oic.session.kv_cache": ("KVCache",),
     "oic.syntax.tree": ("Graph",),

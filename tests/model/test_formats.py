@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import oic
 from model.samples import (
     FILES,
     read_everything,
@@ -107,6 +108,16 @@ def test_oinf_refuses_other_metadata(tmp_path: Path, value: object) -> None:
     with pytest.raises(OicError, match="metadata 'k'"):
         write_oinf(tmp_path / "m.oinf", Model(metadata={"k": value}))
     assert not list(tmp_path.iterdir())
+
+
+def test_oinf_is_written_in_public(tmp_path: Path) -> None:
+    """By the package; what is no model, or no path, is refused."""
+    oic.write_oinf(str(tmp_path / "m.oinf"), small_model())
+    assert Model.open(tmp_path / "m.oinf").names() == sorted(small_model().names())
+    for given in ((tmp_path / "n.oinf", {"w": np.zeros(1)}), (3, small_model())):
+        with pytest.raises(OicError, match="argument-type"):
+            oic.write_oinf(*given)
+    assert [p.name for p in tmp_path.iterdir()] == ["m.oinf"]
 
 
 def test_oinf_refuses_names_and_folders(tmp_path: Path) -> None:

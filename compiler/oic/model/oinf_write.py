@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from oic import arguments
 from oic.diagnostics import fail
 from oic.dtypes import from_array, pack
 from oic.model.model import Model
@@ -19,10 +20,13 @@ from oic.model.tensors import Metadata, TensorInfo
 def write_oinf(path: str | Path, model: Model, version: int = 2) -> None:
     """Write a model as .oinf; equal models give equal bytes.
 
+    version   of the format, 1 or 2
     Names are sorted, so that the order of insertion does not matter.  The file appears complete
     or not at all, and `model` may be the one that is being replaced.  Raises `OicError`:
-    `model-name` for a name the format does not allow, `model-dtype`, `model-value`, `model-write`.
+    `argument-type`, `model-name` for a name the format does not allow, `model-dtype`, `model-value`, `model-write`.
     """
+    path = arguments.path("path", path)
+    arguments.require("model", model, Model, "an oic.Model")
     if version not in (1, 2):
         raise fail("model-value", f"there is no .oinf version {version}, only 1 and 2")
     target = Path(path)
