@@ -205,8 +205,8 @@ def test_every_build_gives_the_same_bits(
     if shutil.which(compiler) is None or not set(NEEDS[machine]) <= features():
         pytest.skip(f"no {compiler} or {machine} on this machine")
     examples, library = together(numerics), tmp_path / "built.so"
-    turn = COMPILERS.index(compiler) + CLASSES.index(numerics) + list(MACHINES).index(machine)  # all, of a class
-    names = in_turn(turn) if level == "-O3" else list(EXAMPLES)
+    turn = COMPILERS.index(compiler) + CLASSES.index(numerics) + list(MACHINES).index(machine) + LEVELS.index(level)
+    names = list(EXAMPLES) if level == "-O0" else in_turn(turn)  # all, of a class
     found = examples.digests(library, compiler, level, *MACHINES[machine], names=names)
     assert found == {name: examples.expected[name] for name in names}
     assert bool(instructions.fused(library)) == (numerics == FUSED), "and what is looked for in vain is found elsewhere"

@@ -67,7 +67,7 @@ def bits(a: Array) -> tuple[bytes, bytes]:
 def test_constants_give_the_same_bits(first: int, tmp_path: Path) -> None:
     """All operands, of which a build computes what it can, and all but the first."""
     cases = [case for case in suite() if taken(case, first)]
-    made = list(programs(batches(part(cases, 3 if first else 18)), first))
+    made = list(programs(batches(part(cases, 9 if first else 20)), first))
     assert sum(len(batch.cases) for batch, *_ in made) > 250
     build_together([one for _, _, *both in made for one in both], tmp_path)
     wrong: list[str] = []
