@@ -95,6 +95,14 @@ def test_pad_is_numpys(mode: Any) -> None:
     assert (meaning(Pad, [x], before=[3, 1], after=[2, 4], mode=mode) == want).all()
 
 
+@pytest.mark.parametrize("dtype", ["bool", "bitset", "t1", "t2"])
+def test_what_is_no_number_is_padded_with_truth_values(dtype: str) -> None:
+    for given in (True, False, 1):
+        assert Pad(value(dtype, 2), [1], [0], given).result.shape == (3,)
+    with pytest.raises(OpError, match="value of pad is an integer"):
+        Pad(value("u8", 2), [1], [0], True)
+
+
 def test_norms_agree_with_torch() -> None:
     torch = pytest.importorskip("torch")
     f, x, g, b = torch.nn.functional, real(3, 9), real(9), real(9)

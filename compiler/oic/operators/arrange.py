@@ -129,7 +129,7 @@ class Pad(Operator, name="pad"):
 
     def _require_value(self) -> None:
         dtype = self.x.dtype
-        if dtype.kind != "bool" or not isinstance(self.value, bool):
+        if dtype.is_float or dtype.is_int or not isinstance(self.value, bool):
             require_number(self, "value", dtype)
             require_finite(self, "value", dtype)
 
