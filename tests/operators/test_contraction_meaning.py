@@ -124,6 +124,13 @@ def test_convolutions_agree_with_torch(stride: int, padding: int, dilation: int,
         assert np.allclose(meaning(kind, [x, w, b], **more), want, atol=1e-4)
 
 
+def test_filters_of_floats_are_read_in_their_matrix() -> None:
+    w = real(6, 2, 3)
+    op = Conv1d(value("f32", 2, 9), value("f32", 6, 6), taps=[3])
+    found = op._filters(op.flattened(w))
+    assert np.shares_memory(found, w) and (found == w[:, :, None]).all()
+
+
 def test_pools_agree_with_torch() -> None:
     torch = pytest.importorskip("torch")
     f, x = torch.nn.functional, real(2, 3, 9, 10)

@@ -188,6 +188,8 @@ class Convolution(Sums):
         if self.taps is None:
             return w.reshape(*w.shape[:2], *two_axes(1, w.shape[2:]))
         outputs, (channels, taps) = w.shape[0], self._most()
+        if not self.transposed and not self._in_words():
+            return w.reshape(outputs, channels, *taps)
         rows = (self.groups * channels, outputs // self.groups) if self.transposed else (outputs, channels)
         filters = np.zeros((*rows, *taps), w.dtype)
         places = self.flattened(1 + np.arange(filters.size).reshape(filters.shape))  # 0 where it fills up
