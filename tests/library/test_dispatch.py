@@ -13,7 +13,7 @@ import oic
 from batch import build_together
 from oic import dtypes
 from oic.dtypes import Array
-from oic.kernels.targets import FUSED, INSTRUCTION_SETS, SEPARATE, Target
+from oic.kernels.targets import FUSED, INSTRUCTION_SETS, SEPARATE
 from oic.toolchain.compiler import find_compiler, macros
 from processor import AVX2, features
 
@@ -115,7 +115,7 @@ def test_every_set_gives_the_same_bits_of_quantized_weights(tmp_path: Path, monk
     assert [name for name in found if found[name] != found[first]] == []
 
 
-FLOATS = [s for s in MACHINE if not Target(s.name, sets=(s,)).multiplies_fours or s.name == "intel"]  # the others compute floats as one of these
+FLOATS = [s for s in MACHINE if not s.fours or s.name == "intel"]  # the others compute floats as one of these
 HEADS = ((8, 4, 2), (24, 4, 2), (64, 4, 2), (64, 3, 3))  # width, of queries, of keys; the last go by in turn on some machines
 MASKS = {"plain": "", "causal": ", causal=true", "window": ", causal=true, window=37"}
 NORMS = {

@@ -29,8 +29,8 @@ FEATURES: dict[str, tuple[str, ...]] = {
 WIDE = frozenset(("sse2", "avx", "avx2", "avx512", "neon", "simd128"))
 """Features of machines that read memory a cache line at a time.  Helium takes registers from where any element is."""
 
-FOURS = ("vnni", "dotprod")
-"""Parts of features and flags that tell that four products of bytes are one of 32 bits (OIC_DOT_BYTES)."""
+FOURS = frozenset(("avx512-vnni", "avx-vnni", "dotprod"))
+"""Features with which four products of bytes are one of 32 bits (OIC_DOT_BYTES)."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,13 @@ class InstructionSet:
 
     machine  what the compiler defines for machines that may have it
     flags    of the compiler
+    fours    it has one of FOURS
     """
 
     name: str
     machine: str
     flags: tuple[str, ...]
+    fours: bool = False
 
 
 INSTRUCTION_SETS = {
@@ -72,12 +74,13 @@ INSTRUCTION_SETS = {
         InstructionSet("sse2", "__x86_64__", ("-march=x86-64",)),
         InstructionSet("avx2", "__x86_64__", ("-march=x86-64-v3",)),
         InstructionSet("avx512", "__x86_64__", ("-march=x86-64-v4",)),
-        InstructionSet("vnni", "__x86_64__", ("-march=x86-64-v4", "-mavx512vnni")),
-        InstructionSet("intel", "__x86_64__", ("-march=x86-64-v4", "-mavx512vnni", "-DOIC_INTEL=1")),
-        InstructionSet("zen5", "__x86_64__", ("-march=x86-64-v4", "-mavx512vnni", "-mavxvnni", "-mavx512vp2intersect")),
+        InstructionSet("vnni", "__x86_64__", ("-march=x86-64-v4", "-mavx512vnni"), fours=True),
+        InstructionSet("intel", "__x86_64__", ("-march=x86-64-v4", "-mavx512vnni", "-DOIC_INTEL=1"), fours=True),
+        InstructionSet("zen5", "__x86_64__", ("-march=x86-64-v4", "-mavx512vnni", "-mavxvnni", "-mavx512vp2intersect"),
+                       fours=True),
         InstructionSet("neon", "__aarch64__", ("-march=armv8-a",)),
-        InstructionSet("dotprod", "__aarch64__", ("-march=armv8.2-a+dotprod",)),
-        InstructionSet("i8mm", "__aarch64__", ("-march=armv8.2-a+dotprod+i8mm",)),
+        InstructionSet("dotprod", "__aarch64__", ("-march=armv8.2-a+dotprod",), fours=True),
+        InstructionSet("i8mm", "__aarch64__", ("-march=armv8.2-a+dotprod+i8mm",), fours=True),
     )
 }
 
@@ -116,9 +119,8 @@ class Target:
 
     @property
     def multiplies_fours(self) -> bool:
-        """The target, or some of the machines that the library has code for, are of FOURS."""
-        told = " ".join([*self.features, *(flag for s in self.sets for flag in s.flags)])
-        return any(word in told for word in FOURS)
+        """The target has, or some of the machines that the library has code for have, one of FOURS."""
+        return bool(self.features & FOURS) or any(s.fours for s in self.sets)
 
     def has(self, needs: frozenset[str]) -> bool:
         """These features, or classes of numerics."""
