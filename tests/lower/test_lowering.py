@@ -735,6 +735,32 @@ def test_numbers_that_build_knows_are_refused(declared: str, statement: str, exp
     assert slugs(f"{text} {declared} block entry {{ {statement} }}") == expected
 
 
+def test_a_negative_index_is_told_without_sizes() -> None:
+    text = "persistent { K(t): f32[D] @table; } volatile { y: f32[D]; } block entry { cache.read K[-1] >> y; }"
+    assert slugs(text) == ["size-missing", "index-negative"]
+    assert slugs(text, sizes={"D": 2}) == ["index-negative"]
+
+
+def test_nothing_is_measured_by_a_refused_bound() -> None:
+    text = """sizes { H = 2; } dynamic { n: i32; } volatile { y: f32[?]; z: f32[2]; }
+    persistent { K(t): f32 @table @fixed(t=BOUND); }
+    block entry { cache.read K[0..4] >> y; cache.read K[0..n] >> y; op add(y, z) >> z; return; }"""
+    assert slugs(text.replace("BOUND", "0")) == ["bound-range"]
+    assert slugs(text.replace("BOUND", "H - 2")) == ["bound-range"]
+    assert slugs(text.replace("BOUND", "layers")) == ["size-missing"]
+    text = """dynamic { x: f32[N] @max(N=4); } volatile { y: f32[N]; four: f32[4] @init(1.0); }
+    block entry { op neg(x) >> y; } block more @entry(N=PIN) { op add(x, four) >> y; }"""
+    assert slugs(text.replace("PIN", "5")) == ["bound-range"]
+    assert slugs(text.replace("PIN", "K")) == ["size-missing"]
+
+
+def test_a_refused_loop_that_may_return_is_refused_in_silence() -> None:
+    text = """dynamic { x: f32[2]; } volatile { y: f32[?]; z: f32[2]; } persistent { s: f32; }
+    block entry { loop l (i in 0..END) { op neg(x) >> y; op relu(x, axis=1) >> z; return; } op add(y, x) >> z; }"""
+    assert slugs(text.replace("END", "s")) == ["index-dtype", "op-setting"]
+    assert slugs(text.replace("END", "q")) == ["unknown-name", "op-setting"]
+
+
 def test_what_cannot_stand_in_an_expression() -> None:
     text = """dynamic { f: f32; v: i32[2]; } volatile { y: f32; } persistent { s: i32; K(t): f32 @table;
       t: i32[2]; }

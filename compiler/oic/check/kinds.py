@@ -112,6 +112,8 @@ def check_access(access: s.Access, found: Variable, mode: str, report: Diagnosti
     for name, position in zip(found.indices, access.indices, strict=False):
         if isinstance(position, s.Slice):
             _check_slice(access, position, found, mode, name, report)
+        elif not (ring == name and mode == "read"):
+            _check_number(position, found, report)
     left = [name for name in found.indices[given:] if name != ring]  # those beside a ring's own must be given
     if ring is not None and mode == "read" and left:
         report.error("ring-index", f"index '{left[0]}' beside a ring must be given", access.span, about=found)
@@ -132,8 +134,17 @@ def _check_slice(
         hint = f"write {access.name}[pos..pos+n], with n the number of entries"
     elif found.ring is not None and name != found.ring:
         slug, what = "ring-index", f"index '{name}' beside a ring must be a scalar"
+    elif position.start is not None and found.ring is None:
+        _check_number(position.start, found, report)
     if what:
         report.error(slug, what, position.span, about=found, hint=hint)
+
+
+def _check_number(index: s.Expr, found: Variable, report: DiagnosticCollector) -> None:
+    """A number with a minus is no index, whatever sizes and model there are; lowering knows the values of others."""
+    if isinstance(index, s.Unary) and isinstance(index.operand, s.Int) and index.operand.value:
+        what = f"this index is -{index.operand.value}"
+        report.error("index-negative", what, index.span, about=found)
 
 
 def _too_many(

@@ -48,7 +48,9 @@ def _bounded(binding: Binding, variable: Variable, index: str, capacity: Mapping
     """The capacity of an index and whether `@fixed` gives it; None where nothing bounds it."""
     if (fixed := variable.fixed(index)) is not None:
         assert isinstance(fixed, s.Expr)
-        return binding.bound(fixed, f"the bound of index '{index}'") or 1, True
+        bound = binding.bound(fixed, f"the bound of index '{index}'")
+        variable.refused |= bound is None  # no access is measured by it
+        return bound or 1, True
     for key in (f"{variable.name}.{index}", index):
         if key in capacity:
             return max(1, capacity[key]), False

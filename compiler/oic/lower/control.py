@@ -36,7 +36,7 @@ def lower_body(f: Builder, body: Statements) -> bool:
                 f.env[RETURNED] = f.value(1)
             return True
         with f.refusing():
-            if isinstance(statement, s.Loop) and f.returns and resolved.returns(statement.body):
+            if isinstance(statement, s.Loop) and _may_return(f, statement):
                 return _returning_loop(f, statement, body[position + 1 :])
             lower_statement(f, statement)
     return False
@@ -54,6 +54,11 @@ def lower_statement(f: Builder, statement: s.SourceStatement) -> None:
     except Refused:  # later uses of what it gives values to are refused in silence
         f.env |= dict.fromkeys(resolved.assigned(f.instance, (statement,)), POISON)
         raise
+
+
+def _may_return(f: Builder, loop: s.Loop) -> bool:
+    """The loop has a `return`, and the checks left the loop as it is."""
+    return f.returns and resolved.returns(loop.body) and not f.binding.is_refused(loop.head_span)
 
 
 def _count(f: Builder, statement: s.SourceStatement) -> None:

@@ -61,11 +61,12 @@ def lower_graph(
 
 
 def _pinned(binding: Binding, block: s.Block) -> dict[str, int]:
-    """The extents that `@entry(N=value)` pins; to 0 where the value is refused, which is reported."""
+    """The extents that `@entry(N=value)` pins; none where the value is refused, which is reported."""
     entry, extents = s.attribute(block, "entry"), binding.extents
     pins = entry.args if entry and not binding.is_refused(entry.span) else ()
     known = ((a.key, a.value) for a in pins if a.key in extents and isinstance(a.value, s.Expr))
-    return {key: binding.bound(value, f"'{key}'", 0, extents[key].maximum) or 0 for key, value in known}
+    found = ((key, binding.bound(value, f"'{key}'", 0, extents[key].maximum)) for key, value in known)
+    return {key: value for key, value in found if value is not None}
 
 
 def _check_capacity(binding: Binding, capacity: Mapping[str, int]) -> None:
