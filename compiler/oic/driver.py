@@ -15,6 +15,7 @@ from oic.check.bind import bind
 from oic.check.binding import Binding
 from oic.check.check import check, check_fetch, check_sizes
 from oic.check.model_data import data_of
+from oic.check.resolved import effects
 from oic.check.symbols import Variable
 from oic.collector import uncollected
 from oic.diagnostics import Diagnostic, OicError, Span
@@ -165,14 +166,20 @@ def work_warnings(program: Program) -> list[Diagnostic]:
 def interface_of(program: Program) -> Interface:
     """What a session of the program may insert and fetch."""
     binding = program.binding
-    found = [shown for variable in binding.variables for shown in _fetchables(program, variable)]
+    fetch, entries = program.settings.fetch, binding.resolved.entries
+    outputs = {v.name for e in entries for v, _ in effects(e).writes}
+    dropped = outputs.difference(outputs if fetch is None else fetch)
+    found = [shown for variable in binding.variables for shown in _fetchables(program, variable, dropped)]
     blocks = [(b.name, b.span) for b in program.graph.blocks]
     statements = [s.shown for b in program.graph.blocks for s in syntax.walk(b.body)]
     return interface(program.module, found, blocks, statements)
 
 
-def _fetchables(program: Program, variable: Variable) -> list[SessionVariable]:
-    """The variable as sessions see it; a pattern as its members, `W[1]`."""
+def _fetchables(program: Program, variable: Variable, dropped: Collection[str]) -> list[SessionVariable]:
+    """The variable as sessions see it; a pattern as its members, `W[1]`.
+
+    dropped   outputs that are not asked for
+    """
     data = program.module.weights.get(variable.name)
     stored = data is not None and data.dtype == np.float32  # in other bits than it was declared, too
 
@@ -185,8 +192,7 @@ def _fetchables(program: Program, variable: Variable) -> list[SessionVariable]:
     if variable.family and not variable.stacked:
         names = {f"{name}[{','.join(map(str, key))}]": partial(values, *key) for key in sorted(variable.members)}
         return [SessionVariable(shown, kind, dtype, variable.dims, span, start) for shown, start in names.items()]
-    fetch = program.settings.fetch
-    starts = kind == "constant" or (kind == "volatile" and (fetch is None or name in fetch))
+    starts = kind == "constant" or (kind == "volatile" and name not in dropped)
     return [SessionVariable(name, kind, dtype, variable.counts + variable.dims, span, values if starts else None)]
 
 

@@ -242,6 +242,16 @@ def test_fetch_narrows_the_outputs(kind: str) -> None:
             ex.fetch("y")
 
 
+@pytest.mark.parametrize("fetch", [["y"], []])
+def test_what_no_entry_writes_is_fetched_however_narrowed(fetch: list[str]) -> None:
+    text = "volatile { y: f32; z: f32; h: f32 @init(3.0); } block entry { op neg(h) >> y; op exp(h) >> z; return; }"
+    with oic.Simulator(oic.parse(text), fetch=fetch).make_executor() as ex:
+        assert list(ex.step()) == fetch
+        assert ex.fetch("h") == 3
+        with pytest.raises(oic.OicError, match="fetch-narrowed"):
+            ex.fetch("z")
+
+
 # ---------------------------------------------------------------- refusals
 
 
