@@ -212,6 +212,8 @@ def test_hints() -> None:
         ("dynamic { A(i): f32; }", ["unbound-indices"]),
         ("persistent { A(): f32 @table; }", ["no-indices"]),
         ("persistent { A: f32 @fixed(i=3); }", ["no-indices"]),
+        ("persistent { A: f32 @ring(t); }", ["ring"]),
+        ("persistent { A: f32 @table @ring(t); }", ["no-indices"]),
         ("persistent { A(i): f32 @table(i); }", ["attribute-arguments"]),
         ("persistent { A(i): f32 @table @fixed(i=2, i=3); }", ["duplicate-index"]),
         ("persistent { A(i, j): f32[2] @auto_dim(j); }", ["auto-dim"]),

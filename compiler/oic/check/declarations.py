@@ -210,8 +210,10 @@ def _check_auto_dim(v: Variable, found: s.Attribute, report: DiagnosticCollector
 
 
 def _check_ring(v: Variable, found: s.Attribute, report: DiagnosticCollector) -> None:
-    if not v.indices or not _known_indices(v, found, report):
+    if v.indices and not _known_indices(v, found, report):
         return
+    if not v.indices and v.attribute("table") is not None:
+        return  # an error of '@table'
     index, span = v.ring, found.args[0].value.span
     assert index is not None
     if v.attribute("table") is None or index in v.grows:
