@@ -244,6 +244,15 @@ def test_declarations(text: str, expected: list[str]) -> None:
     assert slugs(text + " block entry { }") == expected
 
 
+def test_a_graph_without_blocks_is_told_of_at_its_first_word() -> None:
+    """Also beside a section that cannot be read: what was left out is no word of the place."""
+    first, second = found_in("// none\npersistent { x: f32; }\nreturn x { return; }")
+    assert (first.slug, second.slug) == ("no-entry", "unknown-section")
+    assert first.span is not None and first.span.text == "persistent"
+    (found,) = found_in("graph g { dynamic { x: f32; } }")
+    assert found.slug == "no-entry" and found.span is not None and found.span.text == "graph"
+
+
 CIRCLES = {
     # What branches to what, and the blocks of each circle that is told of, in the order of the notes.
     "one of itself": ({0: [0]}, [[0]]),

@@ -53,7 +53,7 @@ def check_flow(graph: s.Graph, symbols: SymbolTable, flow: Flow, report: Diagnos
     """Entries, recursion, what never runs, and `dep`."""
     if "entry" not in symbols.blocks:
         near = nearest("entry", symbols.blocks)
-        at = graph.blocks[0].name_span if graph.blocks else graph.span
+        at = graph.blocks[0].name_span if graph.blocks else _head(graph)
         report.error("no-entry", "the graph has no block 'entry'", at, hint=near and f"rename block '{near}'")
     bodies = symbols.bodies.values()
     for body in bodies:
@@ -63,6 +63,13 @@ def check_flow(graph: s.Graph, symbols: SymbolTable, flow: Flow, report: Diagnos
     whole = all(target.name in symbols.blocks for x in branches for target in x.targets)
     for block in flow.unreached if flow.entries and whole else ():
         report.warn("unreachable-block", f"block '{block.name}' never runs", block.name_span)
+
+
+def _head(graph: s.Graph) -> Span:
+    """The first word of the graph."""
+    start = graph.span.start
+    text = graph.source.text[start : graph.span.end].split(None, 1)
+    return Span(graph.source, start, start + len(text[0]) if text else start)
 
 
 def check_branch(target: s.Name, symbols: SymbolTable, report: DiagnosticCollector) -> None:
