@@ -304,6 +304,16 @@ def test_closed_streams_are_no_reason_to_stop(closed: str, folder: Path) -> None
         assert done.returncode == status and "Traceback" not in done.stderr, done.stderr
 
 
+@pytest.mark.skipif(os.name != "posix", reason="streams are closed by a shell")
+@pytest.mark.parametrize("closed", ["<&- >&- 2>&-", "<&- >&-", "<&- 2>&-"])
+def test_no_file_gets_the_number_of_a_closed_stream(closed: str, folder: Path) -> None:
+    """What libraries and other processes write to 1 and 2 would be in it."""
+    code = "from oic.cli import options; options._prepare_streams(); f = open('f', 'w'); f.write(str(f.fileno()))"
+    call = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-c", code]
+    subprocess.run(call, cwd=folder, env=ENVIRONMENT, check=True)
+    assert int((folder / "f").read_text()) > 2
+
+
 def test_who_reads_a_file_says_why_it_cannot_be(oic: Oic, monkeypatch: pytest.MonkeyPatch) -> None:
     """No command asks beforehand, whose answer would be one of usage, and no JSON."""
     monkeypatch.setattr(os, "access", lambda *_, **__: False)

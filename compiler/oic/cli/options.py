@@ -179,7 +179,12 @@ def refused(error: Exception, as_json: bool) -> int:
 
 def _prepare_streams() -> None:
     """Open standard streams that are closed, and escape what the encoding of one does not have."""
-    sys.stdout, sys.stderr = (s or open(os.devnull, "w", encoding="utf-8") for s in (sys.stdout, sys.stderr))  # noqa: SIM115
+    if sys.stdout is None or sys.stderr is None:
+        while (file := os.open(os.devnull, os.O_RDWR)) <= 2:  # no other file gets their numbers
+            pass
+        os.close(file)
+        sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+        sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
