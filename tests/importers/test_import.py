@@ -215,6 +215,7 @@ REFUSED = {
         {"quantization_config": {"quant_method": "gptq", "bits": 4}}, "import-unsupported",
         "'quantization_config.quant_method' is 'gptq' supported: floats",
     ),
+    "factors": ({"mlp_multipliers": [1.0, float("inf")]}, "import-unsupported", "supported: 2 finite factors"),
     "missing field": ({"num_attention_heads": None}, "import-config", "config.json has no 'num_attention_heads'"),
     "wrong kind": ({"num_attention_heads": "two"}, "import-config", "'num_attention_heads' is 'two'"),
     "activation": ({"hidden_act": "swishy"}, "import-unsupported", "'hidden_act' is 'swishy'"),

@@ -184,4 +184,7 @@ def test_sizes_are_told_by_shapes(tmp_path: Path) -> None:
         weights = tmp_path / family / "model.safetensors"
         with pytest.raises(oic.OicError, match="feed_forward_proj|model_type"):
             import_checkpoint(weights, tmp_path / "b", context=12)
+        if family == "bart":  # all that is to be said at once
+            with pytest.raises(oic.OicError, match="--set encoder_attention_heads=… --set decoder_attention_heads=…"):
+                import_checkpoint(weights, tmp_path / "b", settings={"model_type": family})
         assert import_checkpoint(weights, tmp_path / "b", context=12, settings=settings).graph.read_text() == whole.graph.read_text()

@@ -219,6 +219,17 @@ def test_sizes_that_nothing_says_are_those_of_shapes(family: str, tmp_path: Path
     assert made.graph.read_text() == wanted
 
 
+@pytest.mark.parametrize("family", ["lfm2", "lfm2_moe", "granitemoehybrid", "falcon_h1"])
+def test_layers_that_nothing_counts_are_those_with_weights_of_any_kind(family: str, tmp_path: Path) -> None:
+    """The last layers of these have no attention."""
+    folder = checkpoints.checkpoint(tmp_path / "in", family)
+    wanted = import_checkpoint(folder, tmp_path / "a").graph.read_text()
+    config = json.loads((folder / "config.json").read_text())
+    del config["num_hidden_layers"]
+    (folder / "config.json").write_text(json.dumps(config))
+    assert import_checkpoint(folder, tmp_path / "b").graph.read_text() == wanted
+
+
 def meta_weights(path: Path, stacked: bool, **metadata: str) -> Path:
     """A small Llama under Meta's names, or with one tensor for a matrix of all layers, as llama2.c has it."""
     rng = np.random.default_rng(6)

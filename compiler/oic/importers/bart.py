@@ -9,6 +9,7 @@ from oic.importers.encoder_decoder import AttentionWeights, EncoderDecoder, Stac
 BUFFERS = r"(^|\.)(shared\.weight|(encoder|decoder)\.(embed_tokens\.weight|version|embed_positions\._float_tensor))$"
 """Copies of the embedding, and what fairseq left."""
 SIGNS = (("model.decoder.layers.0.encoder_attn.q_proj.weight",),)
+ASKS = (("encoder_attention_heads",), ("decoder_attention_heads",))
 FIRST = 2
 """The row of the first position: those before it were for padding."""
 BEFORE = {"mbart"}

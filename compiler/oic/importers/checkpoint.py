@@ -138,7 +138,9 @@ class Checkpoint:
         self._should(listed, (key,), value, f"a list of {count} items, one a layer")
         return value[:count]
 
-    def factors(self, key: str, count: int, least: float = -math.inf, what: str = "factors") -> tuple[float, ...]:
+    def factors(
+        self, key: str, count: int, least: float = -math.inf, what: str = "finite factors"
+    ) -> tuple[float, ...]:
         """A list of so many finite numbers above `least`, and what these are; `OicError` `import-unsupported`."""
         value, most = self.value(key), sys.float_info.max
         good = isinstance(value, list) and all(type(f) in (int, float) and max(least, -most) < f <= most for f in value)

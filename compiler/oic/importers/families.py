@@ -23,7 +23,7 @@ def _transformer(
 
 _LLAMA = _transformer(llama.read, llama.BUFFERS, llama.SIGNS, llama.ASKS)
 _GRANITE = _transformer(llama.read, llama.BUFFERS, llama.SIGNS, llama.GRANITE_ASKS)
-_BART = _transformer(bart.read, bart.BUFFERS, bart.SIGNS)
+_BART = _transformer(bart.read, bart.BUFFERS, bart.SIGNS, bart.ASKS)
 FAMILIES = {
     "gpt2": _transformer(gpt2.read, gpt2.BUFFERS, gpt2.SIGNS),
     "gpt_neo": _transformer(gpt_neo.read, gpt_neo.BUFFERS, gpt_neo.SIGNS),
