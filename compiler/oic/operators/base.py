@@ -32,7 +32,7 @@ from oic.ir.dims import Dim
 from oic.ir.types import TensorType, Type
 from oic.kernels.kernel import Instance, Kernel, KernelArgs, Out, Scratch
 from oic.kernels.targets import Target
-from oic.operators.settings import accumulated, range_checks, require_number, require_words
+from oic.operators.settings import accumulated, range_checks, require_kinds, require_number
 
 BROADCAST = (("[2, 3]", "[3]", ""), ("[4, 1, 3]", "[2, 3]", "[3]"), ("", "[5]", ""), ("[0, 3]", "[3]", "[3]"))
 NINE = ("[9]",) * 3
@@ -166,7 +166,7 @@ class Operator(Op):
     of: ClassVar[Any] = None
 
     def result_types(self) -> list[Type]:
-        require_words(self, self.words)
+        require_kinds(self, self.words)
         first = next((k for k in positional(type(self)) if k not in self.own), None)
         if first is not None:
             self.require(first, self.allowed)

@@ -20,6 +20,7 @@ from oic.ir.index import CheckRange
 
 MOST = i64.high
 Number = Any  # bool, int or float
+KINDS = {"bool": "true or false", "DType": "an element type"}  # by annotation
 
 
 def refuse(op: Op, where: str, wanted: str, hint: str | None = None) -> OpError:
@@ -61,8 +62,13 @@ def require_integer(op: Op, where: str, low: int, high: int, why: str = "") -> N
         raise refuse(op, where, f"from {low} to {high}{why}")
 
 
-def require_words(op: Op, words: Mapping[str, Sequence[str]]) -> None:
-    """Refuse other words than these, by setting."""
+def require_kinds(op: Op, words: Mapping[str, Sequence[str]]) -> None:
+    """Refuse what is given for a flag or an element type and is none, and other words than these, by setting."""
+    for where, field in op.fields.items():
+        kind, *more = field.annotation.split(" | ")
+        setting = getattr(op, where)
+        if kind in KINDS and type(setting).__name__ != kind and not (more and setting is None):
+            raise refuse(op, where, KINDS[kind])
     for where, known in words.items():
         if getattr(op, where) not in known:
             raise refuse(op, where, listed([f'"{word}"' for word in known], "or"))
