@@ -76,6 +76,16 @@ def test_the_map_has_every_buffer_and_value(name: str, tmp_path: Path) -> None:
     assert content["functions"].keys() == content["arena_bytes"].keys()
 
 
+def test_the_map_has_a_line_for_each_entry(tmp_path: Path) -> None:
+    content, _ = written("table", tmp_path)
+    lines = [line.strip().rstrip(",") for line in (tmp_path / "table.memory.json").read_text(encoding="utf-8").splitlines()]
+    entries = [e for key in ("values", "stores", "state", "weights") for e in content[key]]
+    entries += [buffer for buffers in content["spaces"].values() for buffer in buffers]
+    entries += [span for function in content["functions"].values() for span in function["spans"]]
+    assert {json.dumps(entry, ensure_ascii=False) for entry in entries} <= set(lines)
+    assert {json.dumps(name) for name in content["files"]} | {f'"state_bytes": {content["state_bytes"]}'} <= set(lines)
+
+
 def test_the_map_of_a_compiled_library(tmp_path: Path) -> None:
     programs.executor("table", tmp_path).close()
     content = json.loads((tmp_path / "table.memory.json").read_text(encoding="utf-8"))

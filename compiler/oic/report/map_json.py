@@ -12,6 +12,7 @@ from oic.toolchain.code_metrics import Figures
 
 VERSION = 2  # of the format
 SPACES = ("state", "entry", "arena", "weights", "input", "output")
+_on_one_line = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make an encoder for each line
 
 
 def memory_json(unit: Unit, found: MemoryMap, figures: Figures | None, files: Sequence[str], fingerprint: str) -> str:
@@ -35,7 +36,19 @@ def memory_json(unit: Unit, found: MemoryMap, figures: Figures | None, files: Se
         "state": [_variable(unit, field) for field in unit.fields.values()],
         "weights": [_constant(unit, op) for op in unit.module.constants()],
     }  # fmt: skip
-    return json.dumps(content, ensure_ascii=False) + "\n"
+    return _lines(content) + "\n"
+
+
+def _lines(part: Any, before: str = "\n") -> str:
+    """JSON that people can read, too: a line for each member of an object, and for each object in a list."""
+    inner, ends = before + " ", "{}" if isinstance(part, dict) else "[]"
+    if part and isinstance(part, dict):
+        rows = [f"{_on_one_line(key)}: {_lines(value, inner)}" for key, value in part.items()]
+    elif part and isinstance(part, list) and isinstance(part[0], dict | str):
+        rows = [*map(_on_one_line, part)]
+    else:
+        return _on_one_line(part)
+    return ends[0] + inner + f",{inner}".join(rows) + before + ends[1]
 
 
 def _buffer(b: Buffer, found: MemoryMap) -> dict[str, Any]:
