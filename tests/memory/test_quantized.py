@@ -8,7 +8,7 @@ import pytest
 from oic import dtypes
 from oic.diagnostics import OicError
 from oic.dtypes import Array
-from oic.ir import quantized
+from oic.ir import members, quantized
 from oic.ir.encodings import loaded
 from oic.ir.members import Elements, Members, StoredElements, form_of, joined_elements
 from oic.ir.quantized import Grouped, Groups, matrix_bytes, quantize
@@ -140,6 +140,27 @@ def test_joined_elements_are_those_of_the_parts(encoding: str, axis: int) -> Non
     joined = joined_elements(parts, 2, axis)
     type_ = TensorType(dtypes.f32, np.shape(whole), encoding=encoding)
     assert bytes_of(joined, type_, 1) == bytes_of(whole, type_, 1) and np.array_equal(joined, whole)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_parts_are_joined_one_after_the_other(axis: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """None is in memory beside another, and the whole is row-major, however they lie."""
+    done: list[tuple[str, int]] = []
+    arrays = [np.arange(12, dtype=np.float32).reshape(3, 4).T + n for n in range(2)]
+
+    def part(number: int) -> Members:
+        def read(key: tuple[int, ...]) -> Array:
+            done.append(("read", number))
+            return arrays[number]
+
+        return Members((), (4, 3), arrays[number].dtype, read)
+
+    monkeypatch.setattr(members, "forget", lambda array: done.append(("forgotten", [a is array for a in arrays].index(True))))
+    joined = joined_elements([part(0), part(1)], 2, axis)
+    assert isinstance(joined, Members)
+    whole = joined.read(())
+    assert done == [(what, n) for n in range(2) for what in ("read", "forgotten")]
+    assert whole.flags.c_contiguous and np.array_equal(whole, np.concatenate(arrays, axis))
 
 
 @pytest.mark.parametrize("encoding", ["q8 panels", "q4 columns", "f16"])

@@ -222,12 +222,15 @@ def joined_elements(parts: Sequence[Elements], rank: int, axis: int) -> Members 
         return StoredElements(" ".join(part.name for part in stored), source, stored[0].encoding, stored)
     plain = [part for part in parts if not isinstance(part, StoredElements)]
     counts, first = plain[0].shape[:-rank], plain[0].shape[-rank:]
-    inner = (*first[:axis], sum(part.shape[len(counts) + axis] for part in plain), *first[axis + 1 :])
+    sizes = [part.shape[len(counts) + axis] for part in plain]
+    inner = (*first[:axis], sum(sizes), *first[axis + 1 :])
 
     def read(key: tuple[int, ...]) -> Array:
-        members = [part.read(key) if isinstance(part, Members) else part[key] for part in plain]
-        whole = np.concatenate(members, axis)
-        for member in members:
+        whole, end = np.empty(inner, plain[0].dtype), 0
+        for part, size in zip(plain, sizes, strict=True):  # one after the other: memory for one beside the whole
+            member = part.read(key) if isinstance(part, Members) else part[key]
+            whole[(slice(None),) * axis + (slice(end, end + size),)] = member
+            end += size
             forget(member)
         return whole
 
