@@ -120,6 +120,10 @@ def _owner(m: Module) -> None:
     named(m, "k").owner = named(m, "y").op
 
 
+def _maker(m: Module) -> None:
+    named(m, "k").op = named(m, "y").op
+
+
 def _block(m: Module) -> None:
     op = named(m, "k").op
     assert op is not None
@@ -240,6 +244,7 @@ BROKEN: list[tuple[Callable[[Module], None], str]] = [
     (_swap_ops, "not defined"),
     (_leak, "not defined"),
     (_owner, "owned by another"),
+    (_maker, "owned by another"),
     (_block, "another block"),
     (_argument_owner, "owned by another"),
     (_type, "is inferred"),

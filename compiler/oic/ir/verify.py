@@ -65,7 +65,8 @@ class _Verifier:
     def define(self, value: Value, owner: Op | Block, op: Op, values: set[Value]) -> None:
         """A value of an owner is defined here, for the first time."""
         what, by = ("result", "op") if isinstance(owner, Op) else ("argument", "block")
-        _require(value.owner is owner, op, f"{what} {value!r} is owned by another {by}")
+        made = value.op is (owner if isinstance(owner, Op) else None)
+        _require(value.owner is owner and made, op, f"{what} {value!r} is owned by another {by}")
         _require(value not in self.seen, op, f"{what} {value!r} is defined twice")
         self.seen.add(value)
         values.add(value)
