@@ -65,6 +65,20 @@ PROGRAMS = {
         ("save and load", {}, {}),
         ("window", {"l": 0}, {"y": [3.0, 4.0, 5.0]}),
     )),
+    "a count is another after a loop that raises it": Program(
+        """
+        dynamic { k: i32; }
+        persistent { M(r): f32[1] @auto_dim(r) @fixed(r=8); }
+        volatile { y: f32[?]; }
+        block entry { assign m: f32[?]; cache.read M[1] >> m;
+                      loop l (i in 0..k) { cache.read M[i + 2] >> m; } cache.read M[] >> y; return; }
+        """,
+        (
+            ("entry", {"k": 0}, {"y": [0.0] * 2}),
+            ("entry", {"k": 3}, {"y": [0.0] * 5}),
+            ("entry", {"k": 1}, {"y": [0.0] * 5}),
+        ),
+    ),
     "a counter is another in every iteration that steps it": Program(
         COUNTED.replace("BODY", "cache.write x >> K[n]; cache.increment n;"
                         "loop l (i in 0..k) { cache.write x >> K[n]; cache.increment n; }"

@@ -13,7 +13,7 @@ Meaning: SPEC, section 8.
 """
 
 import itertools
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 
 from oic import dtypes
 from oic.ir import state
@@ -36,19 +36,19 @@ def lower_cache(module: Module) -> None:
 
 
 def _lower_block(block: Block, kept: dict[Value, StateVariable], numbers: Iterator[int]) -> None:
-    ops: list[Op] = []
+    e = Emitter(numbers)
     mapping: dict[Value, Value] = {}
-    made: dict[Hashable, Value] = {}
     for op in block.ops:
+        op.replace_operands(mapping)
         if isinstance(op, state.CacheOp):
-            e = Emitter(ops, op.span, numbers, made)
+            e.span = op.span
             result = _lower(e, kept[op.operands[0]], op)
             if result is not None:
                 mapping[op.result] = result
         else:
-            ops.append(op)
-    block.set_ops(ops)
-    block.replace(mapping)
+            e.keep(op)
+    block.set_ops(e.ops)
+    block.replace(mapping)  # in the blocks below
 
 
 def _lower(e: Emitter, kept: StateVariable, op: state.CacheOp) -> Value | None:

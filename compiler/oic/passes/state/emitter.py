@@ -64,18 +64,34 @@ class StateVariable:
 
 
 class Emitter:
-    """Appends what one cache operation becomes; integers may be given as they are, and are folded later.
+    """Appends what the cache operations of a block become; integers may be given as they are, and are folded later.
 
+    span   of the cache operation that is lowered
     made   integers of the block that are computed already, by how
+    counts what the states beside variables are known to be here
     """
 
-    def __init__(self, ops: list[Op], span: Span | None, numbers: Iterator[int], made: dict[Hashable, Value]) -> None:
-        self.ops, self.span, self.numbers, self.made = ops, span, numbers, made
+    def __init__(self, numbers: Iterator[int], span: Span | None = None) -> None:
+        self.numbers, self.span = numbers, span
+        self.ops: list[Op] = []
+        self.made: dict[Hashable, Value] = {}
+        self.counts: dict[Value, Value] = {}
+
+    def keep(self, op: Op) -> None:
+        """Append an op, which may write states or be an integer that is asked for again."""
+        if op.regions:
+            self.counts.clear()  # cache operations in them may become writes
+        elif op.writes:
+            for state in op.touched("write"):
+                self.counts.pop(state, None)
+        elif isinstance(op, index.IndexMax):
+            self.made.setdefault((index.IndexMax, op.left, op.right), op.result)
+        self.ops.append(op)
 
     def add(self, op: Op) -> Op:
         """Append a new op, at the source position of the cache operation."""
         op.span = self.span
-        self.ops.append(op)
+        self.keep(op)
         return op
 
     def extent(self, hint: str, maximum: int) -> Extent:
@@ -118,13 +134,27 @@ class Emitter:
     # -- states
 
     def get(self, state: Value, indices: list[Value] | None = None) -> Value:
-        return self.add(StateGet(state, indices or [])).result
+        """The integer of a state beside a variable, or at a place of one."""
+        if indices:
+            return self.add(StateGet(state, indices)).result
+        if state not in self.counts:
+            self.counts[state] = self.add(StateGet(state, [])).result
+        return self.counts[state]
 
     def set(self, state: Value, value: int | Value, indices: list[Value] | None = None) -> None:
-        self.add(StateSet(state, self.value(value), indices or []))
+        """Set it, if it is not that already."""
+        new = self.value(value)
+        if indices:
+            self.add(StateSet(state, new, indices))
+        elif self.counts.get(state) is not new:
+            self.add(StateSet(state, new, []))
+            self.counts[state] = new
 
     def check(self, value: Value, low: int | Value, high: int | Value, above: str, variable: str) -> None:
         """Refuse the step unless low <= value <= high; under `low` it is OIC_ERR_INDEX."""
+        if isinstance(low, int) and isinstance(high, int) and isinstance(known := value.op, index.IndexConst):
+            if low <= known.value <= high:
+                return
         self.add(index.CheckRange(value, low, high, INDEX, above, variable))
 
     def check_position(self, at: Position, low: int | Value, size: int | Value, above: str, variable: str) -> None:

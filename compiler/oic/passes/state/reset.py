@@ -42,7 +42,7 @@ def lower_reset(e: Emitter, kept: StateVariable, indices: list[Value]) -> None:
     lengths = [*inside, *reach[len(indices) :]]
     touched = e.add(StateReach(kept.touched, offsets, lengths, 0)).result
     condition = e.add(Cond(e.value(0), touched)).result
-    then = Emitter([], e.span, e.numbers, {})
+    then = Emitter(e.numbers, e.span)
     _part(then, kept, indices, reach)
     then.add(Yield([]))
     e.add(If(condition, [], Block(ops=then.ops), Block(ops=[Yield([])])))
