@@ -8,6 +8,7 @@ value there, and the step may not be refused in between.
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from heapq import merge
 
@@ -54,23 +55,34 @@ class Storage:
 
 
 class Sharing:
-    """The lives of a function's values, and what its ops do to the state; `ranges`: of its integers, where known."""
+    """The lives of a function's values, and what its ops do to the state."""
 
-    def __init__(self, body: Block, ranges: Ranges | None = None) -> None:
-        self.live = liveness(body)
+    def __init__(self, body: Block) -> None:
         ops = list(body.all_ops())
-        self.ranges = ranges or Ranges(ops)
-        # The position from which on an extent is known.
-        self.sizes = {op.extent: self.live.end[op] + 1 for op in ops if isinstance(op, ExtentBind)}
+        self.ranges = Ranges(ops)
+        self.binds = [op for op in ops if isinstance(op, ExtentBind)]
         self.refusing = [op for op in ops if self.ranges.refuses(op) or isinstance(op, Barrier)]
+        self.writers = state_writers(body)
+        touched = by_key((s, op) for op in ops if op.reads or op.writes for s in op.touched())
+        # What accesses each state, in program order.
+        self.accesses = {s: state_regions.Accesses(found, self.ranges, self._lives) for s, found in touched.items()}
+        self._number(body)
+
+    def _number(self, body: Block) -> None:
+        """Find the positions of ops, and what depends on them."""
+        self.live = liveness(body)
         self._known: dict[Value, int] = {}
         self.addressed: dict[Value, bool] = {}  # of numbers in expressions, as far as asked: some user wants an address
-        # What accesses each state, and the positions at which it is written: in program order.
-        touched = ((s, op) for op in ops if op.reads or op.writes for s in op.touched())
-        self.accesses = {
-            state: state_regions.Accesses(found, self.ranges, self._lives) for state, found in by_key(touched).items()
-        }
-        self.written = {state: [self.live.start[op] for op in found] for state, found in state_writers(body).items()}
+        # The position from which on an extent is known, and those at which each state is written.
+        self.sizes = {op.extent: self.live.end[op] + 1 for op in self.binds}
+        self.written = {state: [self.live.start[op] for op in found] for state, found in self.writers.items()}
+
+    def copied(self, body: Block) -> "Sharing":
+        """The same once values have been copied, which accesses no state, moves no op and refuses nothing."""
+        found = copy(self)
+        found.accesses = {state: accesses.kept_as(found._lives) for state, accesses in self.accesses.items()}
+        found._number(body)
+        return found
 
     def _lives(self, ops: Sequence[Op]) -> Intervals[Op]:
         """Accesses, those of loads for as long as what they load is needed."""

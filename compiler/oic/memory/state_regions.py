@@ -10,6 +10,7 @@ is the integer it was bound to.  Values are compared within one iteration of eve
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Generic, TypeVar
@@ -94,6 +95,12 @@ class Accesses(Generic[Kept]):
         self._alike = by_key((base if (base := tuple(place)) in common else (), (op, place)) for op, place in placed)
         # Of the accesses of each base, by some of its parts, those that have the same integers there.
         self._by: list[dict[tuple[Part, ...], dict[tuple[int, ...], Kept]]] = [{} for _ in self._alike]
+
+    def kept_as(self, keep: Callable[[Sequence[Op]], Kept]) -> "Accesses[Kept]":
+        """The same ops, kept as something else."""
+        found = copy(self)
+        found._keep, found._by = keep, [{} for _ in self._alike]
+        return found
 
     def around(self, box: Box) -> list[Kept]:
         """All that may meet the box, and others."""

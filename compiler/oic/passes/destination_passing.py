@@ -11,7 +11,6 @@ from oic.ir import dims
 from oic.ir.control import For, Func, Given, If, Parallel, Return, Yield, merges
 from oic.ir.core import Block, Op, Value, home_of
 from oic.ir.index import ExtentBind
-from oic.ir.ranges import Ranges
 from oic.ir.state import Constant, Splat, StateLoad, StateStore
 from oic.ir.types import TensorType
 from oic.memory.intervals import Intervals
@@ -186,10 +185,9 @@ def destinations(func: Func) -> Assignment:
     Decided from the end backwards.  Where a value cannot be computed in its destination it is copied before the op that
     hands it on, and everything is decided again: copies change how long values are needed.
     """
-    ranges: Ranges | None = None
+    sharing = Sharing(func.body)
     for _ in range(ROUNDS):
-        decided = Assignment(Sharing(func.body, ranges))
-        ranges = decided.sharing.ranges
+        decided = Assignment(sharing)
         ends = func.body.terminator
         for i, name in enumerate(func.outputs):
             storage = Storage(name, "output")
@@ -199,6 +197,7 @@ def destinations(func: Func) -> Assignment:
             return decided
         # Those that nothing else can spare first: a copy may end what another one would wait for.
         _copy([(given, why) for given, why in decided.missed if why != LATE] or decided.missed)
+        sharing = sharing.copied(func.body)
     raise AssertionError(f"the destinations of '{func.symbol}' do not settle")
 
 
