@@ -224,6 +224,16 @@ class Ranges:
         found[key] = what
 
 
+class Unknown(Ranges):
+    """Nothing is known of any integer: what does not refuse here, refuses nowhere."""
+
+    def fits(self, op: index.IndexArithmetic) -> bool:
+        return False
+
+    def difference(self, a: Value | Dim, b: Value | Dim) -> Range:
+        return WIDE
+
+
 _REFUSALS: dict[type[Op], Callable[[Ranges, Any], bool]] = {
     index.AssertShape: lambda _, op: not op.checked,
     index.ExtentBind: lambda _, op: not op.checked,
