@@ -267,7 +267,13 @@ def names(statements: Iterable[c.Statement]) -> set[str]:
 
 
 def _names(statement: c.Statement) -> list[str]:
-    return [v.text for part in c.parts(statement) for v in c.walk(part) if isinstance(v, c.Identifier)]
+    found: list[str] = []
+    for one in (waiting := c.parts(statement)):  # grows
+        if type(one) is c.Identifier:
+            found.append(one.text)
+        elif type(one) is not c.Literal:
+            waiting += c.parts(one)
+    return found
 
 
 def _all(statements: Iterable[c.Statement]) -> Iterator[c.Statement]:

@@ -13,6 +13,7 @@ import inspect
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from operator import itemgetter
 from typing import Any, ClassVar
 
 from oic.diagnostics import Span
@@ -209,7 +210,9 @@ class Op:
     fields: ClassVar[dict[str, Field]] = {}
     _defaults: ClassVar[dict[str, Any]] = {}  # of each field
     _flat: ClassVar[tuple[str, ...]] = ()  # names of the fields that may hold values
+    _several: "ClassVar[itemgetter[Any] | None]" = None  # gives their values, where each field holds just one
     _nested: ClassVar[tuple[Field, ...]] = ()  # the fields that hold blocks
+    _attributes: ClassVar[tuple[str, ...]] = ()  # names of the fields that are attributes
     reads: ClassVar[tuple[str, ...]] = ()
     writes: ClassVar[tuple[str, ...]] = ()
     elementwise: ClassVar[bool] = False
@@ -242,7 +245,10 @@ class Op:
         cls.fields = _declared_fields(cls)
         cls._defaults = {key: spec.default for key, spec in cls.fields.items()}
         cls._flat = tuple(key for key, spec in cls.fields.items() if spec.values)
+        single = len(cls._flat) > 1 and all(cls.fields[key].kind == "operand" for key in cls._flat)
+        cls._several = itemgetter(*cls._flat) if single else None
         cls._nested = tuple(spec for spec in cls.fields.values() if spec.nested)
+        cls._attributes = tuple(key for key, spec in cls.fields.items() if spec.kind == "attribute")
         type.__setattr__(cls, "__match_args__", tuple(cls.fields))
         if not cls._nested:
             type.__setattr__(cls, "regions", ())
@@ -282,10 +288,11 @@ class Op:
     def _enlist(self, enter: bool) -> None:
         """Enter the op among the users of its operands, or strike it out."""
         for value in self.operands:
+            users = value._users
             if enter:
-                value._users[self] = value._users.get(self, 0) + 1
+                users[self] = users.get(self, 0) + 1
             else:
-                value._users.pop(self, None)
+                users.pop(self, None)
 
     # -- what subclasses say -------------------------------------------------
 
@@ -331,8 +338,10 @@ class Op:
     @property
     def operands(self) -> list[Value]:
         """Every value the op takes, in field order, those in attributes included."""
-        found: list[Value] = []
         parts = self.__dict__
+        if self._several is not None:
+            return [*self._several(parts)]
+        found: list[Value] = []
         for key in self._flat:
             part = parts[key]
             if type(part) is Value:
@@ -354,7 +363,8 @@ class Op:
 
     def attributes(self) -> dict[str, Any]:
         """Every attribute by name, those holding a run-time value included."""
-        return {k: getattr(self, k) for k, s in self.fields.items() if s.kind == "attribute"}
+        parts = self.__dict__
+        return {key: parts[key] for key in self._attributes}
 
     def replace_operands(self, mapping: Mapping[Value, Value]) -> None:
         """Every operand that is a key becomes its value (regions are left alone)."""
@@ -411,8 +421,11 @@ class Op:
 
     def touched(self, how: str = "") -> list[Value]:
         """The states read ('read'), written ('write') or either here, nested regions included."""
-        ways = {"read": ("reads",), "write": ("writes",), "": ("reads", "writes")}[how]
-        found = [op.__dict__[key] for op in self.walk() for way in ways for key in getattr(op, way)]
+        ops = self.walk() if self._nested else (self,)
+        if how:
+            found = [op.__dict__[key] for op in ops for key in (op.reads if how == "read" else op.writes)]
+        else:
+            found = [op.__dict__[key] for op in ops for keys in (op.reads, op.writes) for key in keys]
         return list(dict.fromkeys(found))
 
     @property
