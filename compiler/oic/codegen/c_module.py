@@ -2,6 +2,7 @@
 
 import math
 import os
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
@@ -88,11 +89,15 @@ class Unit:
         self.weights_bytes = plan.weights_bytes if self.weights else 0
         self.arena_bytes = layout.arena_bytes(module)
         self.ranges = Ranges()  # nothing changes any more
-        loads = (op for op in module.all_ops() if isinstance(op, StateLoad))
-        self.loads = by_key((Box.of(op).key(self.ranges), op.result) for op in loads)  # of each box of the state
         self.headers = {"float_modes.h", "session.h", "num.h", "state/image.h", "state/saved.h"}  # below runtime_c
         self.instances: set[Instance] = set()  # kernels that the code calls
         self.headers |= {"profile/laps.h"} if profiled else set()
+
+    @cached_property
+    def loads(self) -> dict[Hashable, list[Value]]:
+        """What is loaded of each box of the state."""
+        loads = (op for op in self.module.all_ops() if isinstance(op, StateLoad))
+        return by_key((Box.of(op).key(self.ranges), op.result) for op in loads)
 
     def spans(self, op: Op) -> list[Span]:
         """The places of the source that an op was made from, those of a fused body included."""

@@ -42,6 +42,10 @@ Pieces = list[str | Group]
 
 def text(value: c.Expression) -> str:
     """An expression on one line."""
+    if isinstance(value, c.Infix):  # most are of two names or numbers
+        left, right = value.left, value.right
+        if isinstance(left, c.Identifier | c.Literal) and isinstance(right, c.Identifier | c.Literal):
+            return f"{left.text} {value.op} {right.text}"
     return _text(_pieces(value))
 
 

@@ -16,6 +16,7 @@ from oic.codegen.expressions import Index
 from oic.codegen.function_context import SESSION, STATE, WHY, Frame, Ref, memory, part_at
 from oic.codegen.index_arithmetic import Integers
 from oic.codegen.outline import Task, continuation, shared_loop, task
+from oic.diagnostics import Span
 from oic.ir import control, dims, index, state
 from oic.ir.core import Block, Op, Value, is_index
 from oic.ir.dims import Dim
@@ -134,6 +135,7 @@ class _Writer(Integers):
     def __init__(self, frame: Frame, tasks: list[Task] | None = None) -> None:
         super().__init__(frame)
         self.current: list[str] = []
+        self.span: Span | None = None  # of the op before, where that is what `current` is of
         self.tasks: list[Task] = [] if tasks is None else tasks
         self.measured = frame.unit.profiled and type(frame) is Frame  # consumers run at once, on any thread
         self.lap = -1  # the place where the step is, of a profiling build; -1: it depends
@@ -148,12 +150,13 @@ class _Writer(Integers):
             else:
                 self._op(op)
             self.frame.facts.learn(op)
-        self.lap, self.current = -1, []
+        self.lap, self.current, self.span = -1, [], None
 
     def _source(self, op: Op) -> None:
         """A comment where a new source statement starts."""
-        if op.terminator:
+        if op.terminator or (op.span is not None and op.span is self.span and not isinstance(op, Fused)):
             return
+        self.span = None if isinstance(op, Fused) else op.span
         found = self.frame.unit.source_lines(op)
         if found and found != self.current:
             done = bool(getattr(op, "entry", ""))
@@ -345,7 +348,7 @@ class _Writer(Integers):
         branch = c.IfStatement(self._condition(op.condition))
         self.body.add(branch)
         before = late = self.frame.late
-        self.current = []
+        self.current, self.span = [], None
         for block, statements in ((op.then, branch.body), (op.orelse, branch.orelse)):
             self.frame.late = before
             with self.body.within(statements), self.frame.inside(block):
@@ -385,7 +388,7 @@ class _Writer(Integers):
         for result in op.results:
             self.frame.place(result)
         self.tasks += made
-        self.current = []
+        self.current, self.span = [], None
 
     def _condition(self, value: Value) -> c.Expression:
         if isinstance(value.op, control.Cond):

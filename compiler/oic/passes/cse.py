@@ -85,7 +85,8 @@ def _block(block: Block, found: _Found) -> None:
             continue
         elif isinstance(op, StateSet) and found.held.get(op.state) == (found.version[op.state], op.value):
             continue  # it holds that already
-        found.version.update(op.touched("write") if op.writes else ())
+        if op.writes:
+            found.version.update(op.touched("write"))
         if isinstance(op, (StateGet, StateSet)) and not op.indices:
             held = op.result if isinstance(op, StateGet) else op.value
             found.held[op.state] = found.version[op.state], held

@@ -27,7 +27,8 @@ def forward_state(module: Module) -> None:
 def _block(block: Block, known: KnownCounts) -> None:
     ops: list[Op] = []
     # The last position at which the block reads a state as an integer, nested reads included.
-    later = {o.state: at for at, op in enumerate(block.ops) for o in op.walk() if isinstance(o, StateGet)}
+    nests = ((at, op.walk() if op.regions else (op,)) for at, op in enumerate(block.ops))
+    later = {o.state: at for at, nest in nests for o in nest if isinstance(o, StateGet)}
     for position, op in enumerate(block.ops):
         if op.regions:
             written = set(op.touched("write"))
