@@ -259,7 +259,8 @@ def test_a_flipped_bit_of_a_count_is_refused(tmp_path: Path) -> None:
     with made.make_executor() as session:
         for entry in (*calls, *calls):
             session.step(entry, **calls[entry])
-        memory, refused, good = session._memory(), 0, session.save()  # type: ignore[attr-defined]
+        state = session._ffi.buffer(session._session.state, made.library.files.unit.state_bytes)  # type: ignore[attr-defined]
+        memory, refused, good = np.frombuffer(state, np.uint8), 0, session.save()
         for field in counts:
             for bit in range(64):
                 memory[field.offset + bit // 8] ^= 1 << bit % 8
