@@ -224,7 +224,7 @@ class Ranges:
         found[key] = what
 
 
-class Unknown(Ranges):
+class NothingKnown(Ranges):
     """Nothing is known of any integer: what does not refuse here, refuses nowhere."""
 
     def fits(self, op: index.IndexArithmetic) -> bool:

@@ -8,7 +8,7 @@ from oic.ir.core import Block, Op, Value
 from oic.ir.facts import Facts
 from oic.ir.grouping import by_key
 from oic.ir.module import Module
-from oic.ir.ranges import Unknown, may_refuse
+from oic.ir.ranges import NothingKnown, may_refuse
 from oic.operators.refusal import variable_of
 
 LatePlace = tuple[Span | None, str]  # the source of a check, and what it is about
@@ -26,7 +26,7 @@ def late_checks(module: Module, *, whole: bool = False) -> list[Op]:
 def _may_be_late(body: Block) -> bool:
     """After the start of what has the first effect there is a check, whatever is known of its integers."""
     first = next((i for i, op in enumerate(body.ops) if any(map(is_effect, op.walk()))), len(body.ops))
-    return may_refuse(body.ops[first:], Unknown())
+    return may_refuse(body.ops[first:], NothingKnown())
 
 
 def late_places(module: Module, *, whole: bool = False) -> list[LatePlace]:
