@@ -12,6 +12,7 @@ from oic.model.budget import JSON, text_bytes
 from oic.model.file import ModelFile
 from oic.model.tensors import Metadata
 
+_MARKS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[,:\[{]', re.DOTALL)
 _WORDS = re.compile(r'"(?:[^"\\]++|\\.)*+"|[-+.\w]+', re.DOTALL)  # texts; what lies between marks
 
 _KEY = 256  # bytes of memory for a key's places in three dictionaries
@@ -76,11 +77,20 @@ def parse(file: ModelFile, offset: int, count: int, field: str) -> dict[str, Any
 def _charge(file: ModelFile, offset: int, count: int, text: str, field: str) -> None:
     """Charge the text, its copies in the values, and the values.
 
-    Every value but the first comes after one of four marks, of which texts may have more.
+    Every value but the first comes after one of four marks.  Those in the whole text are at least as
+    many; only if they are too many is it worth telling which are inside strings.
     """
     file.charge(2 * text_bytes(text), field, offset)
+    left = file.budget.limit - file.budget.spent
     marks = file.view(offset, count, field)
-    file.charge(sum(each * int(np.count_nonzero(marks == mark[0])) for mark, each in JSON.items()), field, offset)
+    cost = sum(each * int(np.count_nonzero(marks == mark[0])) for mark, each in JSON.items())
+    if cost > left:
+        cost = 0
+        for match in _MARKS.finditer(marks.data):
+            cost += JSON.get(match[0], 0)
+            if cost > left:
+                break
+    file.charge(cost, field, offset)
 
 
 def flatten(file: ModelFile, tree: dict[str, Any]) -> dict[str, Metadata]:
