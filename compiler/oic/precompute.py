@@ -46,25 +46,23 @@ def in_c(part: Module, target: Target) -> Mapping[str, Array] | None:
         texts = (p.read_bytes() for p in files.paths if p.suffix in (".c", ".h", ".weights"))
         key = key_of("results", *texts) if cache else ""
         if cache is None or cache.get(key, path, bool) is None:
-            _compute(files, target, path)
+            if not _compute(files, target, path):
+                return None
             if cache is not None:
                 cache.put(key, path, True)
         return _read(planned.function("entry"), path)
     return None
 
 
-def _compute(files: Files, target: Target, path: Path) -> None:
-    """Write the outputs, by the first of the compilers that makes a library that can be loaded here.
-
-    Raises FileNotFoundError where there is none.
-    """
+def _compute(files: Files, target: Target, path: Path) -> bool:
+    """Write the outputs, by the first of the compilers that makes a library that can be loaded here, if any does."""
     named = words_of("CC") if target.hosted else []
     for compiler in [named, *([name] for name in CANDIDATES)]:
         if compiler and shutil.which(compiler[0]):
             with suppress(OicError, StepError):
                 path.write_bytes(b"".join(array.tobytes() for array in _run(files, compiler).values()))
-                return
-    raise FileNotFoundError("a C compiler for this machine")
+                return True
+    return False
 
 
 def _run(files: Files, compiler: list[str]) -> dict[str, Array]:
