@@ -143,32 +143,44 @@ OIC_INLINE void NAME(oic_conv_phase)(T *restrict to, ptrdiff_t n, const T *restr
     NAME(oic_conv_clear)(to + end, n - end);
 }
 
-/* oic_conv_phase for elements left and left + 1, of a step of 2. */
-static inline void NAME(oic_conv_halves)(T *restrict even, T *restrict odd, ptrdiff_t n, const T *restrict x, ptrdiff_t width,
-                                         ptrdiff_t left)
+/* oic_conv_phase for elements left and left + 1, of a step of 2, of `rows` rows of x, `down` apart; rows of a phase follow each other, and
+   those of the second lie `size` behind those of the first.  Where pairs begin and end is the same in all rows. */
+static inline void NAME(oic_conv_halves)(T *restrict to, ptrdiff_t size, ptrdiff_t n, ptrdiff_t rows, const T *restrict x, ptrdiff_t down,
+                                         ptrdiff_t width, ptrdiff_t left)
 {
-    const ptrdiff_t low = left < 0 ? (1 - left) / 2 : 0, high = (width - left) / 2; /* pairs of which both are there */
-    const ptrdiff_t last = high < n ? high : n;
-    if (last - low < OIC_ROW_FEW) {
-        NAME(oic_conv_phase)(even, n, x, width, left, 2);
-        NAME(oic_conv_phase)(odd, n, x, width, left + 1, 2);
-        return;
-    }
-    NAME(oic_conv_phase)(even, low, x, width, left, 2);
-    NAME(oic_conv_phase)(odd, low, x, width, left + 1, 2);
-    if (last - low < OIC_ROW_PAIRS) {
-        for (ptrdiff_t i = low; i < last; i += OIC_ROW_FEW) {
-            const ptrdiff_t at = i + OIC_ROW_FEW <= last ? i : last - OIC_ROW_FEW; /* the last ones, perhaps twice */
-            MATH(oic_row_pairs)(OIC_ROW_FEW, even + at, odd + at, x + left + 2 * at);
+    const ptrdiff_t below = left < 0 ? (1 - left) / 2 : 0, pairs = width > left ? (width - left) / 2 : 0;
+    const ptrdiff_t low = below < n ? below : n, high = pairs < n ? pairs : n, last = high > low ? high : low;
+    const int head = width > 0 && left % 2 != 0 && below > 0 && below <= n; /* pairs of which only one is there: the second, */
+    const int tail = width > 0 && width > left && (width - left) % 2 != 0 && pairs < n; /* and the first */
+    const ptrdiff_t some = last - low >= OIC_ROW_PAIRS ? OIC_ROW_PAIRS : OIC_ROW_FEW;
+    for (ptrdiff_t r = 0; r < rows; ++r, to += n, x += down) {
+        T *const even = to, *const odd = to + size;
+        NAME(oic_conv_clear)(even, low);
+        NAME(oic_conv_clear)(odd, low);
+        NAME(oic_conv_clear)(even + last, n - last);
+        NAME(oic_conv_clear)(odd + last, n - last);
+        if (head) {
+            odd[low - 1] = x[0];
         }
-    } else {
-        for (ptrdiff_t i = low; i < last; i += OIC_ROW_PAIRS) {
-            const ptrdiff_t at = i + OIC_ROW_PAIRS <= last ? i : last - OIC_ROW_PAIRS;
-            MATH(oic_row_pairs)(OIC_ROW_PAIRS, even + at, odd + at, x + left + 2 * at);
+        if (tail) {
+            even[last] = x[width - 1];
+        }
+        if (last - low < OIC_ROW_FEW) {
+            for (ptrdiff_t i = low; i < last; ++i) {
+                even[i] = x[left + 2 * i];
+                odd[i] = x[left + 2 * i + 1];
+            }
+            continue;
+        }
+        for (ptrdiff_t i = low; i < last; i += some) {
+            const ptrdiff_t at = i + some <= last ? i : last - some; /* the last ones, perhaps twice */
+            if (some == OIC_ROW_PAIRS) {
+                MATH(oic_row_pairs)(OIC_ROW_PAIRS, even + at, odd + at, x + left + 2 * at);
+            } else {
+                MATH(oic_row_pairs)(OIC_ROW_FEW, even + at, odd + at, x + left + 2 * at);
+            }
         }
     }
-    NAME(oic_conv_phase)(even + last, n - last, x, width, left + 2 * last, 2);
-    NAME(oic_conv_phase)(odd + last, n - last, x, width, left + 2 * last + 1, 2);
 }
 
 /* Copy what the block of positions from (y0, x0) on meets of image n and group g, of rows of that many positions. */
@@ -204,18 +216,22 @@ static inline void NAME(oic_conv_fill)(const NAME(oic_conv_view) *v, ptrdiff_t n
         }
     }
     for (ptrdiff_t plane = 0; plane < v->inputs * v->y.phases; ++plane) {
-        T *restrict to = v->planes + plane * v->x.phases * v->size;
         const ptrdiff_t c = plane / v->y.phases, py = plane % v->y.phases;
-        for (ptrdiff_t r = 0; r < high; ++r, to += wide) {
-            const ptrdiff_t iy = top + r * v->y.step + py;
-            const int inside = iy >= 0 && iy < a->height;
-            const T *const from = inside ? x + (c * a->height + iy) * a->width : x;
-            if (inside && step == 2 && v->x.phases == 2) {
-                NAME(oic_conv_halves)(to, to + v->size, wide, from, a->width, left);
-                continue;
-            }
-            for (ptrdiff_t px = 0; px < v->x.phases; ++px) { /* beyond x all are zeros */
-                NAME(oic_conv_phase)(to + px * v->size, wide, from, inside ? a->width : 0, left + px, step);
+        const ptrdiff_t from = oic_conv_first(top + py, v->y.step, 0), above = from < high ? from : high; /* rows beyond x are zeros */
+        const ptrdiff_t to = oic_conv_last(top + py, v->y.step, a->height, high), below = to > above ? to : above;
+        const T *const row = above < below ? x + (c * a->height + top + py + above * v->y.step) * a->width : x;
+        T *const first = v->planes + plane * v->x.phases * v->size;
+        for (ptrdiff_t px = 0; px < v->x.phases; ++px) {
+            NAME(oic_conv_clear)(first + px * v->size, above * wide);
+            NAME(oic_conv_clear)(first + px * v->size + below * wide, (high - below) * wide);
+        }
+        if (step == 2 && v->x.phases == 2) {
+            NAME(oic_conv_halves)(first + above * wide, v->size, wide, below - above, row, v->y.step * a->width, a->width, left);
+            continue;
+        }
+        for (ptrdiff_t r = above; r < below; ++r) {
+            for (ptrdiff_t px = 0; px < v->x.phases; ++px) {
+                NAME(oic_conv_phase)(first + px * v->size + r * wide, wide, row + (r - above) * v->y.step * a->width, a->width, left + px, step);
             }
         }
     }

@@ -261,6 +261,17 @@ static inline oic_register_i32 oic_register_shift_rounded_i32(oic_register_i32 v
     return (oic_register_i32)_mm512_mask_sub_epi32(shifted, negative, _mm512_setzero_si512(), shifted);
 }
 
+#define OIC_APART_f32 1 /* compilers do not always see shuffles in what short_rows.inc.h says */
+
+/* Sixteen pairs, their first and their second numbers apart. */
+static inline void oic_register_apart_f32(float *even, float *odd, const float *from)
+{
+    const __m512i first = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const __m512 low = _mm512_loadu_ps(from), high = _mm512_loadu_ps(from + 16);
+    _mm512_storeu_ps(even, _mm512_permutex2var_ps(low, first, high));
+    _mm512_storeu_ps(odd, _mm512_permutex2var_ps(low, _mm512_add_epi32(first, _mm512_set1_epi32(1)), high));
+}
+
 static inline float oic_register_sum_f32(oic_register_f32 a)
 {
     const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256((__m512)a), oic_register_upper_f32(a));

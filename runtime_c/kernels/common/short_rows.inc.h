@@ -31,6 +31,12 @@ OIC_INLINE void OF(oic_row_copy)(S *restrict to, const S *restrict from, ptrdiff
 /* `some` pairs of numbers, apart. */
 OIC_INLINE void OF(oic_row_pairs)(int some, S *restrict even, S *restrict odd, const S *restrict from)
 {
+#if OIC_IS_ONE(OIC_PASTE(OIC_APART_, OIC_S))
+    if (some == WIDTH) {
+        OF(oic_register_apart)(even, odd, from);
+        return;
+    }
+#endif
     for (int i = 0; i < some; ++i) {
         even[i] = from[2 * i];
         odd[i] = from[2 * i + 1];
