@@ -114,7 +114,7 @@ def test_statements_are_measured_and_shown(program: oic.Synthesizer, executor: C
     by_line = {s.lines: s for s in found.statements}
     assert by_line[(11,)].text == "op linear(t, w) >> h" and by_line[(11,)].operations == 3 * 2 * 2 * 8 * 16
     assert found.steps == 70 and 0 < sum(s.seconds for s in found.statements) < 2 * found.seconds
-    text = shown("counted", found, shortest=True)
+    text = shown(program.program, found, shortest=True)
     assert "op linear(h, v) >> t" in text and "10.0 GB/s read, 100 GFLOP/s f32, 200 Gop/s int8" in text
     json = found.to_json()
     for row in json["statements"]:  # what is printed says all that the share is made of

@@ -39,7 +39,8 @@ def find_data(binding: Binding, variable: Variable) -> None:
         tried = [(a.value.value, a.span) for a in explicit.args if isinstance(a.value, s.Str)]
     if model is not None and any(_find(model, variable, name) for name, _ in tried):
         return
-    if variable.init is None and (explicit is not None or (variable.absent and model is not None)):
+    whole = model is not None and not model.partial
+    if variable.init is None and (explicit is not None or (variable.absent and whole)):
         _refuse_missing(binding, variable, tried)
 
 

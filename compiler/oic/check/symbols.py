@@ -37,6 +37,7 @@ class Variable:
     scalar    config value that backs it
     members   of a family with a pattern: model tensor by index tuple
     counts    of a family that the model backs: how far each index reaches
+    reach     of one that nothing backs: the members along each index that uses ask for, None where a step decides it
     accesses  of a persistent variable by `cache.` statements that may run: where, whether it is written, and what the
               names there mean
     """
@@ -50,6 +51,7 @@ class Variable:
     scalar: Any = None
     members: dict[tuple[int, ...], str] = field(default_factory=dict)
     counts: tuple[int, ...] = ()
+    reach: "tuple[int | None, ...]" = ()
     accesses: "list[tuple[s.Access, bool, Meanings]]" = field(default_factory=list, repr=False)
 
     @classmethod

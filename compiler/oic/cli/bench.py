@@ -4,10 +4,12 @@ import sys
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from oic.cli.absent import left_zero, made_up
 from oic.cli.run import compiled_program, given_inputs
 from oic.diagnostics import count_of, visible
 from oic.driver import Program, interface_of
@@ -16,6 +18,7 @@ from oic.profile.limits import Prober
 from oic.profile.measure import MeasuredStatement, Profile, bench_inputs, measured
 
 WIDE = 120  # columns of a table that is not for a terminal
+MOST_NAMED = 8  # of the constants that no model gives
 NUMBERS = 72  # of a table that numbers take, at most in most
 
 
@@ -37,7 +40,12 @@ def measure(
     return found
 
 
-def shown(name: str, found: Profile, shortest: bool) -> str:
+def in_json(program: Program, found: Profile) -> dict[str, Any]:
+    """What was found, and the constants that no model gave: `drawn`, at random, and `zero`, which a build knows."""
+    return found.to_json() | {"drawn": made_up(program), "zero": left_zero(program)}
+
+
+def shown(program: Program, found: Profile, shortest: bool) -> str:
     """The table, for people.
 
     shortest   also the statements that take less than a hundredth of the step together
@@ -56,18 +64,26 @@ def shown(name: str, found: Profile, shortest: bool) -> str:
     table.add_row("", "the step", "", *_cells(_together(found.statements), found))
     limits = found.limits
     with console.capture() as capture:
-        console.print(f"{name}: '{found.entry}', {found.steps} steps of {found.seconds * 1e6:,.1f} us "
+        console.print(f"{program.graph.name}: '{found.entry}', {found.steps} steps of {found.seconds * 1e6:,.1f} us "
                       f"(median, ± {found.spread * 100:.0f} %)\n")  # fmt: skip
         console.print(table)
     units = [f"{limits.f32 / 1e9:,.0f} GFLOP/s f32"]
     units += [f"{limits.int8 / 1e9:,.0f} Gop/s int8"] if limits.int8 else []
     units += [f"{limits.bf16 / 1e9:,.0f} GFLOP/s bf16"] if limits.bf16 else []
     on = count_of(limits.threads, "thread")
+    absent = {"floats are random, all else zero": made_up(program), "zeros that the build knows": left_zero(program)}
+    notes = [f"\nno --model, so {what}: {_some(names)}" for what, names in absent.items() if names]
     return (
         "\n".join(line.rstrip() for line in capture.get().splitlines())
         + f"\n\nthe machine, {on}, in the same run: {limits.read / 1e9:,.1f} GB/s read, {', '.join(units)}"
         + f"\na run of a statement includes reading the clock, {found.clock * 1e9:,.0f} ns"
+        + "".join(notes)
     )
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
 
 
 def _split(found: Profile, shortest: bool) -> tuple[list[MeasuredStatement], list[MeasuredStatement]]:

@@ -6,19 +6,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from oic.check.model_data import data_of
+from oic.cli.absent import left_zero, made_up
 from oic.cli.text import in_columns, json_text, say
 from oic.diagnostics import OicError, did_you_mean, fail
-from oic.driver import Program, compile_graph
+from oic.driver import Program
 from oic.library.build import measure
 from oic.library.emit import write_code
 from oic.memory import layout
-from oic.model import Model, Tensor
 from oic.syntax import tree as syntax
 from oic.toolchain.code_metrics import Figures
 from oic.toolchain.folders import scratch_folder
 
-ABSENT = "(absent)"  # the name of a model that is made up of declared sizes
 Load = Callable[[dict[str, int], dict[str, int]], Program]  # of more sizes and capacities
 LARGEST = 1 << 30  # of a bound that is looked for
 ROUNDS = 4  # of looking with other bytes of stack and code, until they are those of the answer
@@ -65,18 +63,6 @@ def footprint(program: Program) -> Footprint:
     plan = program.planned.memory
     arena = layout.arena_bytes(program.planned)
     return Footprint(plan.state_bytes, arena, plan.weights_bytes if program.planned.weights else 0)
-
-
-def with_weights(program: Program) -> Program:
-    """The program with zeros of the declared sizes for the constants that nothing gives a value.
-
-    Without a model they would be counted as nothing.
-    """
-    wanted = [v for v in program.binding.variables if v.absent and not v.family]
-    missing = {v.name: Tensor(data_of(program.binding, v), v.dtype) for v in wanted}
-    if program.model is not None or not missing:
-        return program
-    return compile_graph(program.graph, Model(missing, name=ABSENT), program.settings)
 
 
 @dataclass(frozen=True)
@@ -278,6 +264,7 @@ def answered(load: Load, room: Room, vary: str | None) -> dict[str, Any]:
                 what is wrong with it
     endless     indices that nothing bounds, as the graph is; `unbounded`: beside the bound
     absent      constants without a value, counted by their declared size
+    zero        those whose members a step decides, which count as nothing
     Raises OicError of a graph that is wrong, and `fit-bound`.
     """
     program = load({}, {})
@@ -286,13 +273,12 @@ def answered(load: Load, room: Room, vary: str | None) -> dict[str, Any]:
     # without a bound it is more than any memory, with any stack
     figures = Figures("", (), "some tables have no bound yet") if endless else figures_of(program)
     now = with_figures(footprint(program), figures)
-    absent = program.model.names() if program.model is not None and program.model.name == ABSENT else ()
     found: dict[str, Any] = {
         "fits": not endless and not room.lacks(now), "now": None if endless else _bytes(now),
         "bound": str(bound) if bound else None, "value": bound.now if bound else None,
         "largest": None, "then": None, "next": None,
         "unbounded": [n for n in endless if bound is None or n != bound.name],
-        "endless": endless, "absent": list(absent),
+        "endless": endless, "absent": made_up(program), "zero": left_zero(program),
     }  # fmt: skip
     if bound is not None and (room.ram is not None or room.flash is not None):
         search = FitSearch(load, room, bound)
@@ -335,6 +321,8 @@ def _lines(found: dict[str, Any], room: Room) -> list[str]:
         lines.append(f"nothing bounds {', '.join(found['unbounded'])} either: give --max")
     if found["absent"]:
         lines.append(f"warning: no --model, so {', '.join(found['absent'])} count by their declared sizes")
+    if found["zero"]:
+        lines.append(f"warning: no --model, and a step decides the members of {', '.join(found['zero'])}: not counted")
     if not found["compiler"]:
         return [*lines, f"stack and code are not counted: {found['not_counted']}"]
     lines.append(f"by {found['compiler']}")

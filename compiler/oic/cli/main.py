@@ -228,13 +228,14 @@ def bench(
     Time, bytes and operations of each, by a build that counts them, and their share of the roofline: the time that
     the bytes or the operations take at least, over the time that they took.
     """
-    from oic.cli.bench import measure, shown
+    from oic.cli.absent import drawn, load_whole
+    from oic.cli.bench import in_json, measure, shown
 
-    program = common.load(**options)
+    program = load_whole(drawn, **options)
     folder = Path(output) if output else None
     with progress(f"measuring {program.graph.name}", steps) as advance:
         found = measure(program, inputs, extents, steps, entry, folder, advance, after)
-    say(json_text(found.to_json()) if as_json else shown(program.graph.name, found, shortest))
+    say(json_text(in_json(program, found)) if as_json else shown(program, found, shortest))
 
 
 @main.command()
@@ -267,11 +268,12 @@ def fit(
     **options: Any,
 ) -> None:  # fmt: skip
     """Say whether a graph fits into memory, and how far it may grow."""
-    from oic.cli.fit import Room, print_fit, with_weights
+    from oic.cli.absent import load_whole, zeros
+    from oic.cli.fit import Room, print_fit
 
     def compiled(more_sizes: dict[str, int], more_capacity: dict[str, int]) -> "Program":
         wanted = {"sizes": sizes | more_sizes, "capacity": capacity | more_capacity, "unbounded": True}
-        return with_weights(common.load(**wanted, **options))
+        return load_whole(zeros, **wanted, **options)
 
     if not print_fit(compiled, Room(ram, flash), vary, as_json):
         sys.exit(common.USER)

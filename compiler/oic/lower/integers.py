@@ -139,6 +139,12 @@ class IndexBuilder:
         """What such an integer is, in words; of the two ends, this one."""
         return f"is {value}" if isinstance(value, int) else f"reaches {self.reached(value)[end]}"
 
+    def last(self, value: Dim) -> int | None:
+        """The largest that an integer may be, where loops that are known at build decide it; else None."""
+        settled = self.settled(value)
+        known = all(extent in self.turns for extent in dims.extents([settled]))
+        return dims.bounds(settled, self.turns.__getitem__)[1] if known else None
+
     def nonnegative(self, dim: Dim) -> bool:
         """The expression cannot be negative here."""
         if isinstance(dim, int):

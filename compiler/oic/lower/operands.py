@@ -89,6 +89,9 @@ def _member(f: Builder, variable: Variable, access: s.Access) -> Value:
     for index, part in zip(indices, given, strict=True):
         refuse_negative(f, index, part.span, variable)
     if not variable.stored:
+        asked = [None if (last := f.last(index)) is None else last + 1 for index in indices]
+        both = zip(asked, variable.reach or asked, strict=True)
+        variable.reach = tuple(None if a is None or b is None else max(a, b) for a, b in both)
         shape = tuple(d for d in f.dims(variable) if d is not None)
         return f.emit(Splat(variable.first, TensorType(variable.dtype, shape))).result
     keys = tuple(i for i in indices if isinstance(i, int))

@@ -35,6 +35,7 @@ class Model:
     metadata  config values by dotted key: bool, int, float, text, or a list of them
     path      the file or folder, or None in memory
     name      what messages call the model
+    partial   constants that it lacks are zero, as without a model, and not refused
 
     `Model(tensors={"W": array}, sizevars={"D": 64}, metadata={"leak": 0.1})` makes one in memory.
     A tensor is a NumPy array, an `(array, "t1")` pair or a `Tensor`; arrays are not copied.
@@ -46,6 +47,7 @@ class Model:
     ) -> None:  # fmt: skip
         self.path: Path | None = None
         self.name = name
+        self.partial = False
         given = arguments.mapping("tensors", tensors, hint="oic.Model.open(path) opens a file")
         self._entries = {k: from_memory(k, v) for k, v in given.items()}
         self.sizevars: dict[str, int] = {k: _size(k, v) for k, v in arguments.mapping("sizevars", sizevars).items()}
