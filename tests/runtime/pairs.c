@@ -1,4 +1,4 @@
-/* Products in pairs: every bit is that of plain loops over the machine's instruction, whatever the sizes, the rows computed along
+/* Products in pairs, and rows of their tables: every bit is that of plain loops over the machine's instruction, whatever the sizes, the rows computed along
    and the division; and is within the bound of the operators.  Prints what differs, and how many results there were. */
 #define OIC_FUSED 2
 #include <stddef.h>
@@ -15,6 +15,16 @@
 #define OIC_W bf16
 #define OIC_B bf16
 #include "kernels/linear_pairs.h"
+
+#define OIC_X bf16
+#define OIC_W f32
+#define OIC_B i64
+#include "kernels/gather_pairs.h"
+
+#define OIC_X bf16
+#define OIC_W bf16
+#define OIC_B i32
+#include "kernels/gather_pairs.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -115,6 +125,32 @@ static void product(ptrdiff_t M, ptrdiff_t K, ptrdiff_t N, ptrdiff_t room, ptrdi
     }
 }
 
+/* Rows of a table, the last and the first among them, of numbers of all kinds: subnormal, infinite, NaN. */
+static void rows_of(ptrdiff_t K, ptrdiff_t N)
+{
+    enum { ROWS = 5 };
+    const int64_t ids[ROWS] = {N - 1, 0, N / 2, N / 3, N - 1};
+    const int32_t short_ids[ROWS] = {(int32_t)N - 1, 0, (int32_t)(N / 2), (int32_t)(N / 3), (int32_t)N - 1};
+    const oic_gather_pairs_bf16_f32_i64_args a = {.table = w, .ids = ids, .y = y, .inner = K, .n = ROWS};
+    const oic_gather_pairs_bf16_bf16_i32_args c = {.table = w, .ids = short_ids, .y = short_y, .inner = K, .n = ROWS};
+    for (ptrdiff_t i = 0; i < (N + 15) / 16 * 16 * (K + K % 2); ++i) {
+        w[i] = (uint16_t)(i * 40503 % 65536);
+    }
+    y[ROWS * K] = 7.0f;
+    short_y[ROWS * K] = 7;
+    oic_gather_pairs_bf16_f32_i64(&a);
+    oic_gather_pairs_bf16_bf16_i32(&c);
+    for (ptrdiff_t i = 0; i < ROWS; ++i) {
+        for (ptrdiff_t k = 0; k < K; ++k) {
+            const float expected = oic_from_bits_f32((uint32_t)w[at(ids[i], k, K)] << 16);
+            compare("rows, f32", ROWS, K, N, i, k, y[i * K + k], expected);
+            compare("rows, bf16", ROWS, K, N, i, k, oic_bf16_to_f32(short_y[i * K + k]), expected);
+        }
+    }
+    compare("behind rows", ROWS, K, N, ROWS, 0, y[ROWS * K], 7.0f);
+    compare("behind rows", ROWS, K, N, ROWS, 0, (float)short_y[ROWS * K], 7.0f);
+}
+
 int main(void)
 {
     static const ptrdiff_t sizes[][3] = {
@@ -130,6 +166,11 @@ int main(void)
         product(rows, 600 - rows % 2, 1010 - rows % 3 * 16, rows, 3, rows == 7);
     }
     product(18, 300, 70, 9, 1, 1);
+    for (ptrdiff_t K = 0; K < 40; K += 1 + K / 5) {
+        rows_of(K, 1);
+        rows_of(K, 47);
+    }
+    rows_of(MOST_K - 1, MOST_N);
     printf("%d results, %d wrong\n", results, wrong);
     return wrong != 0;
 }

@@ -1,6 +1,6 @@
 """Products with bf16 by the machine's own instructions, the class `native`, and attention upon them.
 
-Programs (pairs.c, attention_pairs.c) compare every bit with plain loops over the instruction, and the results with the bound; the
+Programs (pairs.c, attention_pairs.c) compare every bit with plain loops over the instruction, of rows of tables with their numbers, and the results with the bound; the
 machines are emulated.  Compiled graphs then give the same bits for every split of their rows and number of threads.
 """
 
