@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from oic.cli.main import main
@@ -36,3 +37,14 @@ def test_bytes_are_those_of_all_constants() -> None:
     matrices = {t["storage"] for t in found if t["nbytes"] > 10_000}
     assert {"f32", "f16"} <= matrices, "some fit as they are"
     assert 0.9 * 500 * 1024 < sum(t["nbytes"] for t in found) <= 500 * 1024
+
+
+@needs_models
+@pytest.mark.parametrize("weights", ["f32", "q8"])
+def test_warnings_of_an_import_are_told_once(weights: str) -> None:
+    """Of the two generators that are compared both have them."""
+    source = str(models_dir() / "llama-tiny")  # type: ignore[operator]
+    arguments = ["quantize", source, "--weights", weights, "--context", "100", "--ids", "1,2", "-n", "1", "--target", "portable"]
+    for more in ((), ("--report",)):
+        run = CliRunner().invoke(main, [*arguments, *more])
+        assert run.exit_code == 0 and run.stderr.count("warning[import-context]") == 1, run.stderr

@@ -194,8 +194,10 @@ def quantize(
     from oic.verification.precision import PrecisionReport
     from oic.verification.precision import quantized as compare
 
+    untold = iter([True])  # of two generators of one import the first tells its warnings
+
     def stored(rules: str) -> "Generator":
-        return opened(told=rules == weights, **checkpoint, weights=rules)
+        return opened(told=next(untold, False), **checkpoint, weights=rules)
 
     if reported:
         report = compare(stored, weights, [*ids, *texts], count, random, seed)
