@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from oic.check.source import parse
-from oic.compare.harness import Run, Verdict, compare
+from oic.compare.harness import FLOOR, MARGIN, Run, Verdict, compare, differences
 from oic.compare.monte_carlo import PerturbedMachine
 from oic.diagnostics import StepError
 from oic.driver import Settings, compile_graph, interface_of
@@ -236,3 +236,23 @@ def test_a_sum_whose_parts_may_leave_the_range_may_be_infinite_or_nan() -> None:
         assert len(verdict("y", value, LARGE).doubts) == 1
         assert not verdict("z", value, LARGE).equal
     assert verdict("", 0, LARGE, np.nan).equal and not verdict("", 0, LARGE, np.inf).doubts
+
+
+@pytest.mark.parametrize("scale", [2.0**-900, 2.0**-600, 1.0, 2.0**600, 2.0**900])
+def test_what_is_allowed_goes_with_the_size_of_numbers(scale: float) -> None:
+    """Whose squares are no numbers, or zero: an element that is alike in all runs is allowed what its neighbours are."""
+    exact = np.array([1.0, 2.0, 3.0, 4.0]) * scale
+    runs = [exact + np.array([0.0, 3e-3, 0.0, 4e-3]) * scale]
+    with np.errstate(all="raise", under="ignore"):
+        error, allowed = differences(exact, exact + 1e-3 * scale, runs)
+    ulps = FLOOR * np.array([1, 2, 2, 4]) * 2.0**-52
+    np.testing.assert_allclose(allowed / scale, MARGIN * np.array([2.5e-3, 3e-3, 2.5e-3, 4e-3]) + ulps, rtol=1e-9)
+    np.testing.assert_allclose(error / scale, 1e-3, rtol=1e-9)
+
+
+def test_differences_near_the_end_of_the_range_are_no_error() -> None:
+    most = np.finfo(np.float64).max
+    exact = np.array([most / 2, 1.0])
+    with np.errstate(all="raise", under="ignore"):
+        error, allowed = differences(exact, np.array([most / 4, 1e300]), [np.array([most, 1.0])])
+    assert error[0] <= allowed[0] == np.inf and np.isfinite(error).all()

@@ -263,8 +263,10 @@ def differences(one: Array, two: Array, versions: list[Array]) -> tuple[Array, A
         return error, np.zeros(one.shape)  # nothing on the way here is inexact
     finite = spread[np.isfinite(spread)]
     # A single element may by chance be alike in all runs; its neighbours tell the scale.
-    typical = np.sqrt(np.mean(finite**2)) if finite.size else 0.0
-    return error, MARGIN * np.maximum(spread, typical) + FLOOR * last_place(one, dtype)
+    top = finite.max(initial=0.0)  # by which squares neither overflow nor vanish
+    typical = top * np.sqrt(np.mean((finite / top) ** 2)) if top else 0.0
+    with np.errstate(over="ignore"):  # beyond all numbers, it allows any
+        return error, MARGIN * np.maximum(spread, typical) + FLOOR * last_place(one, dtype)
 
 
 def _apart(a: Array, b: Array) -> Array:
