@@ -6,6 +6,7 @@ every machine of the class of numerics.
 
 import math
 import shutil
+import zlib
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -45,13 +46,22 @@ def in_c(part: Module, target: Target) -> Mapping[str, Array] | None:
         files, path, cache = write(spec, folder), folder / "results", Cache.of_user()
         texts = (p.read_bytes() for p in files.paths if p.suffix in (".c", ".h", ".weights"))
         key = key_of("results", *texts) if cache else ""
-        if cache is None or cache.get(key, path, bool) is None:
+        if cache is None or not _is_kept(cache, key, path):
             if not _compute(files, target, path):
                 return None
             if cache is not None:
-                cache.put(key, path, True)
+                cache.put(key, path, zlib.crc32(path.read_bytes()))
         return _read(planned.function("entry"), path)
     return None
+
+
+def _is_kept(cache: Cache, key: str, path: Path) -> bool:
+    """Put the results there that were computed before, if there are; an entry whose bytes are others now is removed."""
+    if (known := cache.get(key, path, int)) is not None and known != zlib.crc32(path.read_bytes()):
+        cache.remove(key)
+        path.unlink()  # which may be the file of the entry by another name
+        return False
+    return known is not None
 
 
 def _compute(files: Files, target: Target, path: Path) -> bool:

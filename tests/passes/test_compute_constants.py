@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -161,6 +163,23 @@ def test_it_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(precompute, "compile_c", refuse)
     again = _made(body).program.planned.weights
     assert np.array_equal(first["made0"], again["made0"])
+
+
+@pytest.mark.parametrize("left", ["nothing", "a part", "other bytes"])
+def test_kept_results_that_are_damaged_are_computed_again(left: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Also where size and time are those that the entry has noted; what takes its place is kept."""
+    monkeypatch.setenv("OIC_CACHE", str(tmp_path))
+    first = _made(SINES).program.planned.weights["made0"]
+    (file,) = tmp_path.glob("*/results")
+    whole = file.read_bytes()
+    assert whole == first.tobytes()
+    data = {"nothing": b"", "a part": whole[:1000], "other bytes": bytes([whole[0] ^ 1]) + whole[1:]}[left]
+    file.write_bytes(data)
+    notes = json.loads((file.parent / "entry.json").read_text())
+    stat = file.stat()
+    (file.parent / "entry.json").write_text(json.dumps(notes | {"file": [stat.st_size, stat.st_mtime_ns]}))
+    assert _made(SINES).program.planned.weights["made0"].tobytes() == whole
+    assert file.read_bytes() == whole
 
 
 def test_another_machines_compiler_leaves_it_to_this_ones(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

@@ -82,6 +82,10 @@ class Cache:
             shutil.rmtree(entry, ignore_errors=True)
         return None
 
+    def remove(self, key: str) -> None:
+        """Forget an entry, whose file is not what it was."""
+        shutil.rmtree(self.folder / key, ignore_errors=True)
+
     def put(self, key: str, file: Path, notes: Any) -> None:
         """Keep a file that is complete and will not be written to."""
         with suppress(OSError):
