@@ -11,7 +11,7 @@ import numpy as np
 
 from oic import arguments
 from oic.diagnostics import fail
-from oic.dtypes import from_array, pack
+from oic.dtypes import from_array, i64, pack, u64
 from oic.model.model import Model
 from oic.model.oinf import ARRAY, HEADER, NAME, TAGS, TEXT, padded
 from oic.model.tensors import Metadata, TensorInfo
@@ -114,11 +114,15 @@ def _value_bytes(key: str, value: Metadata) -> tuple[int, bytes]:
 
 
 def _exact(value: Metadata) -> np.ndarray[Any, Any]:
-    """The value as an array; of objects if NumPy's choice of dtype does not hold it exactly."""
+    """The value as an array; of objects if no dtype holds all integers, or NumPy's choice not every number, exactly."""
     try:
         array = np.array(value)
         objects = np.array(value, dtype=object)
     except ValueError:  # ragged
         return np.array(None)
+    if objects.size and all(map(arguments.is_integer, flat := objects.ravel().tolist())):
+        # NumPy would make floats of integers that i64 and u64 hold together only
+        held = (d for d in (i64, u64) if d.low <= min(flat) and max(flat) <= d.high)
+        return objects.astype(next((d.np for d in held), objects.dtype))
     same = (a == b or b != b for a, b in zip(array.ravel().tolist(), objects.ravel(), strict=True))
     return array if all(same) else objects
