@@ -19,6 +19,11 @@
 #define OIC_TILE_BESIDE 4  /* the same, where memory is the limit: machines follow so many places by themselves */
 #define OIC_TILE_BESIDE_ONE (OIC_ASKED_NEAR && !OIC_INTEL ? 2 : OIC_TILE_BESIDE) /* of one row: Zen 5 fewer, where it is asked */
 
+/* Rows of x that products have at most, if generated code says so: tiles of more are left out, and such rows would be slow. */
+#if !defined(OIC_ROWS_MOST)
+#define OIC_ROWS_MOST 8
+#endif
+
 /* Types of w that a tile widens; those of bytes in tiles_bytes.h. */
 #define OIC_WIDENS_bf16_f32 1
 #define OIC_WIDENS_f16_f32 1

@@ -259,60 +259,83 @@ OIC_INLINE void TILED(oic_tile_add_up)(const OF(oic_tile) *t, int rows, int pane
 #endif
 
 /* The same for 1 to oic_tile_rows rows, and oic_tile_panels of these rows or a rest of so many as oic_tile_rest says. */
+#if defined(OIC_TILE_AT)
+#define TILE_MOST 8 /* its rows are output channels */
+#else
+#define TILE_MOST OIC_ROWS_MOST
+#endif
+#define TILE_OF(r, p) \
+    case 16 * (p) + (r): \
+        if ((r) <= TILE_MOST) { \
+            TILED(oic_tile_add_up)(t, r, p, sum, ld, how); \
+            return; \
+        } \
+        break;
 OIC_LOOP void TILED(oic_tile_sum)(const OF(oic_tile) *t, ptrdiff_t rows, ptrdiff_t panels, S *restrict sum, ptrdiff_t ld, int how)
 {
     switch (16 * panels + rows) {
 #if ROOM == 24
-    case 16 * 8 + 1: TILED(oic_tile_add_up)(t, 1, 8, sum, ld, how); return;
-    case 16 * 8 + 2: TILED(oic_tile_add_up)(t, 2, 8, sum, ld, how); return;
-    case 16 * 8 + 3: TILED(oic_tile_add_up)(t, 3, 8, sum, ld, how); return;
-    case 16 * 4 + 2: TILED(oic_tile_add_up)(t, 2, 4, sum, ld, how); return;
-    case 16 * 4 + 3: TILED(oic_tile_add_up)(t, 3, 4, sum, ld, how); return;
-    case 16 * 3 + 4: TILED(oic_tile_add_up)(t, 4, 3, sum, ld, how); return;
-    case 16 * 3 + 5: TILED(oic_tile_add_up)(t, 5, 3, sum, ld, how); return;
-    case 16 * 3 + 6: TILED(oic_tile_add_up)(t, 6, 3, sum, ld, how); return;
-    case 16 * 3 + 7: TILED(oic_tile_add_up)(t, 7, 3, sum, ld, how); return;
-    case 16 * 3 + 8: TILED(oic_tile_add_up)(t, 8, 3, sum, ld, how); return;
+    TILE_OF(1, 8)
+    TILE_OF(2, 8)
+    TILE_OF(3, 8)
+    TILE_OF(2, 4)
+    TILE_OF(3, 4)
+    TILE_OF(4, 3)
+    TILE_OF(5, 3)
+    TILE_OF(6, 3)
+    TILE_OF(7, 3)
+    TILE_OF(8, 3)
 #elif ROOM == 12
-    case 16 * 8 + 1: TILED(oic_tile_add_up)(t, 1, 8, sum, ld, how); return;
-    case 16 * 6 + 2: TILED(oic_tile_add_up)(t, 2, 6, sum, ld, how); return;
-    case 16 * 4 + 3: TILED(oic_tile_add_up)(t, 3, 4, sum, ld, how); return;
+    TILE_OF(1, 8)
+    TILE_OF(2, 6)
+    TILE_OF(3, 4)
 #elif ROOM == 6
-    case 16 * 6 + 1: TILED(oic_tile_add_up)(t, 1, 6, sum, ld, how); return;
-    case 16 * 3 + 2: TILED(oic_tile_add_up)(t, 2, 3, sum, ld, how); return;
-    case 16 * 2 + 3: TILED(oic_tile_add_up)(t, 3, 2, sum, ld, how); return;
+    TILE_OF(1, 6)
+    TILE_OF(2, 3)
+    TILE_OF(3, 2)
 #elif ROOM == 3
-    case 16 * 3 + 1: TILED(oic_tile_add_up)(t, 1, 3, sum, ld, how); return;
+    TILE_OF(1, 3)
 #elif ROOM != 1
 #error "oic: tiles of this many sums are not written"
 #endif
 #if ROOM >= 8
-    case 16 * 7 + 1: TILED(oic_tile_add_up)(t, 1, 7, sum, ld, how); return;
-    case 16 * 6 + 1: TILED(oic_tile_add_up)(t, 1, 6, sum, ld, how); return;
+    TILE_OF(1, 7)
+    TILE_OF(1, 6)
 #endif
 #if ROOM >= 6
-    case 16 * 5 + 1: TILED(oic_tile_add_up)(t, 1, 5, sum, ld, how); return;
-    case 16 * 4 + 1: TILED(oic_tile_add_up)(t, 1, 4, sum, ld, how); return;
-    case 16 * 3 + 1: TILED(oic_tile_add_up)(t, 1, 3, sum, ld, how); return;
+    TILE_OF(1, 5)
+    TILE_OF(1, 4)
+    TILE_OF(1, 3)
 #endif
 #if ROOM >= 3
-    case 16 * 2 + 1: TILED(oic_tile_add_up)(t, 1, 2, sum, ld, how); return;
+    TILE_OF(1, 2)
 #endif
 #if ROOM >= 8
-    case 16 * 1 + 8: TILED(oic_tile_add_up)(t, 8, 1, sum, ld, how); return;
-    case 16 * 1 + 7: TILED(oic_tile_add_up)(t, 7, 1, sum, ld, how); return;
+    TILE_OF(8, 1)
+    TILE_OF(7, 1)
 #endif
 #if ROOM >= 6
-    case 16 * 1 + 6: TILED(oic_tile_add_up)(t, 6, 1, sum, ld, how); return;
-    case 16 * 1 + 5: TILED(oic_tile_add_up)(t, 5, 1, sum, ld, how); return;
-    case 16 * 1 + 4: TILED(oic_tile_add_up)(t, 4, 1, sum, ld, how); return;
+    TILE_OF(6, 1)
+    TILE_OF(5, 1)
+    TILE_OF(4, 1)
 #endif
 #if ROOM >= 3
-    case 16 * 1 + 3: TILED(oic_tile_add_up)(t, 3, 1, sum, ld, how); return;
-    case 16 * 1 + 2: TILED(oic_tile_add_up)(t, 2, 1, sum, ld, how); return;
+    TILE_OF(3, 1)
+    TILE_OF(2, 1)
 #endif
-    default: TILED(oic_tile_add_up)(t, 1, 1, sum, ld, how); return;
+    TILE_OF(1, 1)
+    default: break;
     }
+#if TILE_MOST < 8
+    OF(oic_tile) one = *t; /* more rows than generated code spoke of: one by one */
+    one.times = 1;
+    for (ptrdiff_t r = 0; r < t->times * rows; ++r, one.x += t->xm) {
+        for (ptrdiff_t p = 0; p < panels; ++p) {
+            one.w = (const W_S *)t->w + p * t->wg;
+            TILED(oic_tile_add_up)(&one, 1, 1, sum + r * ld + p * OIC_LANES, ld, how);
+        }
+    }
+#endif
 }
 
 #undef S
@@ -324,6 +347,8 @@ OIC_LOOP void TILED(oic_tile_sum)(const OF(oic_tile) *t, ptrdiff_t rows, ptrdiff
 #undef W_S
 #undef W_REGISTER
 #undef TILED
+#undef TILE_OF
+#undef TILE_MOST
 #undef OIC_TILE_W
 #undef OIC_TILE_AT
 #undef OIC_TILE_EIGHTS

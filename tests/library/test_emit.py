@@ -420,3 +420,41 @@ def test_code_says_whether_its_weights_may_stay_in_a_cache(rows: int, target: st
     model = oic.Model(tensors={"w": np.zeros((rows, 1024), np.float32)})
     oic.Synthesizer(graph, model, target=target).emit(tmp_path)
     assert ("#define OIC_WEIGHTS_CACHED 1" in (tmp_path / "cached.c").read_text()) == told
+
+
+PRODUCT = """
+graph rows {
+  dynamic { x: f32[%d, 96]; } constant { w: f32[150, 96]; } volatile { y: f32[%d, 150]; }
+  block entry { op linear(x, w) >> y; return; }
+}
+"""
+
+
+def product(rows: int) -> tuple[oic.Graph, oic.Model]:
+    """A product of so many rows, with its weights."""
+    weights = np.random.default_rng(rows).standard_normal((150, 96), np.float32)
+    return oic.parse(PRODUCT % (rows, rows)), oic.Model(tensors={"w": weights})
+
+
+@pytest.mark.parametrize(("rows", "told"), [(1, True), (7, True), (8, False)])
+def test_code_says_how_few_rows_products_have(rows: int, told: bool, tmp_path: Path) -> None:
+    graph, model = product(rows)
+    oic.Synthesizer(graph, model).emit(tmp_path)
+    assert (f"#define OIC_ROWS_MOST {rows} " in (tmp_path / "rows.c").read_text()) == told
+
+
+@pytest.mark.parametrize("weights", ["", "bf16", "q8", "q4"])
+def test_products_of_more_rows_than_code_was_told_of_have_the_same_bits(
+    weights: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two libraries in one translation unit, the first says how many rows there are."""
+    for rows in (3, 5, 21):
+        graph, model = product(rows)
+        x = np.random.default_rng(0).standard_normal((rows, 96), np.float32)
+        found = []
+        for flags in ("-O1", "-O1 -DOIC_ROWS_MOST=1"):
+            monkeypatch.setenv("OIC_CFLAGS", flags)
+            built = oic.Synthesizer(graph, model, weights=weights).build(tmp_path / f"{rows}{len(found)}")
+            with built.make_executor() as executor:
+                found.append(executor.step(x=x)["y"])
+        np.testing.assert_array_equal(found[0], found[1])

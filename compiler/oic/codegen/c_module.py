@@ -91,6 +91,7 @@ class Unit:
         self.ranges = Ranges()  # nothing changes any more
         self.headers = {"float_modes.h", "session.h", "num.h", "state/image.h", "state/saved.h"}  # below runtime_c
         self.instances: set[Instance] = set()  # kernels that the code calls
+        self.rows = 0  # of products that it calls, at most
         self.headers |= {"profile/laps.h"} if profiled else set()
 
     @cached_property

@@ -41,6 +41,7 @@ def call(frame: Frame, op: Any, then: tuple[str, c.Expression] | None = None, st
     """
     what: Call = op.call()
     frame.unit.instances.add(what.instance)
+    frame.unit.rows = max(frame.unit.rows, _rows(op, what))
     members = {k: argument(frame, op, part) for k, part in what.members.items() if then is None or part != Out()}
     if then is not None:
         if stored is not None and stored.type == op.result.type and is_dense(stored.shape, strides_of(stored)):
@@ -49,6 +50,14 @@ def call(frame: Frame, op: Any, then: tuple[str, c.Expression] | None = None, st
     args = c.Braces(tuple(members.values()), tuple(members))
     given = c.Declare(f"{what.function}_args", GIVEN.text, args, const=True)
     frame.body.add(c.Enclosed([given, c.Do(_run(frame, op, what.function, c.Prefix("&", GIVEN)))]))
+
+
+def _rows(op: Any, what: Call) -> int:
+    """The rows of a product's left operand, at most, all batches together; 0: it is none."""
+    given = what.members
+    if rows := op.chosen().rows:
+        return dims.maximum(rows(op))
+    return dims.maximum(dims.product([given["M"], *given.get("shape", ())])) if "M" in given else 0
 
 
 def _run(frame: Frame, op: Any, function: str, args: c.Expression) -> c.Expression:

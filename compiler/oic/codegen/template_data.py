@@ -98,6 +98,7 @@ class TemplateData:
         self.weights_array = weights_array and bool(unit.weights)
         self.maps_weights = not weights_array and bool(unit.weights)
         costs = target.costs
+        self.rows = unit.rows if unit.rows < 8 else 0
         self.cached = target.hosted and costs.core < unit.weights_bytes <= costs.cores
         self.pooled = target.hosted and threads > 1 and "hosted/pool.h" in unit.headers
         self.threads = f"{unit.macro}_THREADS" if self.pooled else "1"

@@ -90,6 +90,7 @@ class Kernel:
     cost    of one call on a target, as `targets.Costs` counts; the cheapest that fits is taken, the first of equals
     units   parts that threads can share, of those kernels whose body has `oic_CALL_part_types`, an `oic_part`
             (`hosted/pool.h`)
+    rows    of a product's left operand, of kernels that have no member `M` but products
     work    multiplications and additions of one call, by which it is decided how many threads it is worth; 0: one
     phases  the body has `oic_CALL_divided_types`, which does what comes first, and divides the rest
     then    it can hand its results, f32, to a function instead of storing them (`oic_then`): `passes/fuse_products.py`
@@ -109,6 +110,7 @@ class Kernel:
     inplace: tuple[str, ...] = ()
     cost: Callable[[Any, Target], float] = lambda op, target: 0.0
     units: Callable[[Any], Dim] | None = None
+    rows: Callable[[Any], Dim] | None = None
     work: Callable[[Any], Dim] = lambda op: 0
     phases: bool = False
     then: bool = False

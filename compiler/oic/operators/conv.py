@@ -412,7 +412,8 @@ class Convolution(Sums):
                units=_units, work=products, phases=True),
         Kernel("conv_panels", _types, _panel_args, fits=lambda op: op._fits_planes() and op.groups == 1,
                takes={"w": PANELS}, cost=lambda op, target: streamed(op.w, PANELS),
-               units=lambda op: dims.floor_div(op._outputs() + STREAM - 1, STREAM), work=products, phases=True),
+               units=lambda op: dims.floor_div(op._outputs() + STREAM - 1, STREAM),
+               rows=lambda op: dims.product(op.result.shape), work=products, phases=True),
         # Tiles cost more than words, where a machine multiplies four bytes as fast as two numbers of 16 bits.
         *or_requantized(
             Kernel("conv_winograd", _types, _winograd_args, fits=_fits_winograd, units=_winograd_units, work=products,

@@ -35,8 +35,9 @@
 #endif
 #define OIC_NEARER_8 4
 #define OIC_NEARER_4 (OIC_ASKED_NEAR ? 0 : 1)
-#define OIC_FEW_8 (OIC_DOTS_ROWS_8 > 1 ? OIC_DOTS_ROWS_8 : 8)
-#define OIC_FEW_4 OIC_DOTS_ROWS
+#define OIC_FEW_8 OIC_FEW(OIC_DOTS_ROWS_8 > 1 ? OIC_DOTS_ROWS_8 : 8)
+#define OIC_FEW_4 OIC_FEW(OIC_DOTS_ROWS)
+#define OIC_FEW(n) ((n) < OIC_ROWS_MOST ? (n) : OIC_ROWS_MOST)
 
 /* Rows of x, a block, whose sums are on the stack together: a group of a stream, or as many as go in a chain, stays in L1 for
    all of them. */

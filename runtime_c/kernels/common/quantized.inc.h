@@ -286,42 +286,34 @@ OIC_INLINE void Q(oic_quantized_streams)(float *restrict sum, int n, const oic_q
     }
 }
 
-/* The same for few rows. */
+/* The same for few rows, at most OIC_FEW_8 or OIC_FEW_4. */
+#define FEW_OF(n) \
+    case n: \
+        if ((n) <= OIC_ROWS_MOST) { \
+            Q(oic_quantized_streams)(sum, n, m); \
+        } \
+        break;
 OIC_LOOP void Q(oic_quantized_few)(float *restrict sum, ptrdiff_t n, const oic_quantized *m)
 {
     switch (n) {
-    case 1:
-        Q(oic_quantized_streams)(sum, 1, m);
-        break;
+    FEW_OF(1)
 #if OIC_Q == 8 && OIC_DOTS_ROWS_8 == 1
-    default:
-        Q(oic_quantized_streams)(sum, (int)n, m);
+    default: Q(oic_quantized_streams)(sum, (int)n, m);
 #else
+    FEW_OF(2)
+    FEW_OF(3)
+    FEW_OF(4)
 #if OIC_DOTS_ROWS == 8
-    case 5:
-        Q(oic_quantized_streams)(sum, 5, m);
-        break;
-    case 6:
-        Q(oic_quantized_streams)(sum, 6, m);
-        break;
-    case 7:
-        Q(oic_quantized_streams)(sum, 7, m);
-        break;
-    case 8:
-        Q(oic_quantized_streams)(sum, 8, m);
-        break;
+    FEW_OF(5)
+    FEW_OF(6)
+    FEW_OF(7)
+    FEW_OF(8)
 #endif
-    case 2:
-        Q(oic_quantized_streams)(sum, 2, m);
-        break;
-    case 3:
-        Q(oic_quantized_streams)(sum, 3, m);
-        break;
-    default:
-        Q(oic_quantized_streams)(sum, 4, m);
+    default: break;
 #endif
     }
 }
+#undef FEW_OF
 #endif
 
 /* sum[streams][n][OIC_STREAM] = rows r0..r0+n-1, a block of those in work, times streams of w: the one given, or, where `apart` is

@@ -5,6 +5,9 @@
 #error "libraries of two classes of numerics in one translation unit: compile attend.c by itself"
 #endif
 #define OIC_FUSED 0 /* a step of a sum of products is two roundings */
+#if !defined(OIC_ROWS_MOST)
+#define OIC_ROWS_MOST 6 /* of products: code for more is left out */
+#endif
 
 #include "oic/hosted.h"
 
