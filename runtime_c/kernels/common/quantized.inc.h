@@ -350,7 +350,7 @@ static inline void Q(oic_quantized_product)(float *restrict sum, const void *wor
 #endif
     ptrdiff_t done = 0;
 #if defined(OIC_DOTS_CHAIN)
-    if (n >= OIC_JOIN_2(OIC_CHAINED, OIC_Q)) {
+    if (OIC_ROWS_MOST >= 8 && n >= OIC_JOIN_2(OIC_CHAINED, OIC_Q)) {
         done = OIC_ALL_BESIDE && m.panels == OIC_STREAM_PANELS ? n : n - n % ROWS;
         Q(oic_quantized_tiles)(sum, done, n, &m);
     }
