@@ -180,7 +180,7 @@ static inline void PRODUCT_ROWS(const OPERANDS *o, ptrdiff_t i0, ptrdiff_t rows,
     const ptrdiff_t block = X_IS_COMPUTED && direct ? OIC_CHUNK : OIC_BLOCK;
     const ptrdiff_t side = direct ? MATH(oic_tile_panels)(few ? rows : TILE_ROWS) : rows > 3 ? TILE_SIDE : 1;
     const int kept = COPIES && !few; /* what is copied of x is there for all panels */
-    const int many = in_y && rows >= OIC_ROWS_COPIED && end - first >= OIC_PANELS_COPIED;
+    const int many = !OIC_TILE_AS_IS && in_y && rows >= OIC_ROWS_COPIED && end - first >= OIC_PANELS_COPIED;
     const int copied = !X_IS_COMPUTED || (kept && (o->xk != 1 || many));
     const ptrdiff_t span = few || !in_y ? side : (COPIES ? OIC_PANELS_OF_MANY : OIC_PANELS) / side * side, row = side * OIC_LANES;
     for (ptrdiff_t g0 = first; g0 < end; g0 += span) {
@@ -200,7 +200,7 @@ static inline void PRODUCT_ROWS(const OPERANDS *o, ptrdiff_t i0, ptrdiff_t rows,
                         .wk = direct ? o->wk : OIC_LANES, .wg = direct ? o->wg : OIC_LANES * OIC_BLOCK, .n = n,
                         .xm = copied ? OIC_BLOCK : o->xm, .xk = copied ? 1 : o->xk,
                         .x = NULL, .times = 1, .at = NULL, .next = 0, .step = 0, .apart = 0,
-                        .ahead = 0, /* all are named: else zeros are stored first */
+                        .ahead = 0, .many = rows >= OIC_ROWS_COPIED, /* all are named: else zeros are stored first */
                     };
                     if (!direct) {
                         PRODUCT_GATHER(o, ws, g, panels, k, n);
@@ -261,7 +261,7 @@ static inline void PRODUCT_FEW(const OPERANDS *o, ptrdiff_t first, ptrdiff_t sid
     C xs[X_IS_COMPUTED ? 1 : TILE_ROWS * OIC_BLOCK], sums[TILE_ROWS * OIC_TILE_BESIDE * OIC_LANES];
     TILE t = {
         .x = NULL, .w = NULL, .n = 0, .times = 1, .at = NULL, .next = 0, .step = 0, .apart = 0,
-        .ahead = sizeof(C) > 4 ? 0 : OIC_PRODUCT_AHEAD(WIDENS), .wk = o->wk, .wg = share * o->wg,
+        .ahead = sizeof(C) > 4 ? 0 : OIC_PRODUCT_AHEAD(WIDENS), .many = 0, .wk = o->wk, .wg = share * o->wg,
         .xm = X_IS_COMPUTED ? o->xm : OIC_BLOCK, .xk = X_IS_COMPUTED ? o->xk : 1,
     };
     PRODUCT_AHEAD(o, &t, first, 0, 0); /* nothing: machines ask for what lies on in so few places, but for what is `ahead` */

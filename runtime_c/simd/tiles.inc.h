@@ -31,7 +31,7 @@ enum {
 /* Where the operands of tiles lie, `times` of them, one below the other: rows of x are xm apart and their elements xk; panel p
    of w is at w + p * wg, and its sixteen elements of each k at k * wk.  What is read later lies at the address next, `step` bytes
    for each k of each tile, of panels `apart`; a few addresses may lie beyond.  Few rows of oic_tile_beside panels ask for what lies so
-   many bytes ahead in w instead, 0: nothing, and only where OIC_ASKED_NEAR.
+   many bytes ahead in w instead, 0: nothing, and only where OIC_ASKED_NEAR.  `many`: several tiles go through w.
 
    With OIC_TILE_AT there is one tile, elements of a row of x are neighbours, and eight elements of w each lie at w + at[k] and as
    much further as `place` says. */
@@ -41,6 +41,7 @@ typedef struct {
     ptrdiff_t xm, xk, wk, wg, n, times;
     const int32_t *at, *place;
     uintptr_t next, step, apart, ahead;
+    int many;
 } OF(oic_tile);
 
 /* The most panels of a tile of so many rows. */
@@ -244,10 +245,14 @@ OIC_INLINE void TILED(oic_tile_strided)(const OF(oic_tile) *t, int rows, int pan
     }
 }
 
-/* The same.  Where chunks of x were copied side by side and w lies in panels, the strides are constants. */
+/* The same.  Where chunks of x were copied side by side and w lies in panels, the strides are constants; that of rows is not where
+   OIC_TILE_AS_IS. */
 OIC_INLINE void TILED(oic_tile_add_up)(const OF(oic_tile) *t, int rows, int panels, S *restrict sum, ptrdiff_t ld, int how)
 {
-    if (rows > 3 && t->xk == 1 && t->xm == OIC_CHUNK && t->wk == OIC_LANES) {
+    const int dense = rows > 3 && t->xk == 1 && t->wk == OIC_LANES;
+    if (OIC_TILE_AS_IS && dense && t->many) {
+        TILED(oic_tile_strided)(t, rows, panels, t->xm, 1, OIC_LANES, 1, 0, sum, ld, how);
+    } else if (!OIC_TILE_AS_IS && dense && t->xm == OIC_CHUNK) {
         TILED(oic_tile_strided)(t, rows, panels, OIC_CHUNK, 1, OIC_LANES, 1, 0, sum, ld, how);
     } else if (OIC_ASKED_NEAR && rows < 4 && panels == OF(oic_tile_beside)(rows) && t->ahead != 0) {
         TILED(oic_tile_strided)(t, rows, panels, t->xm, t->xk, t->wk, 0, 1, sum, ld, how);

@@ -19,7 +19,8 @@
 #endif
 
 /* Rows of x that go through many panels are copied first, a chunk of K side by side, so that they are read in order: where
-   stacks are large.  Where x could be used as it lies, so many rows and panels pay for that. */
+   stacks are large.  Where x could be used as it lies, so many rows and panels pay for that, or so many rows go through w as
+   those that were copied do (OIC_TILE_AS_IS). */
 #define OIC_COPIES (OIC_BLOCK == OIC_CHUNK)
 #define OIC_ROWS_COPIED (OIC_WIDTH == 16 ? 16 : 1) /* wide tiles of few rows go better without */
 #define OIC_PANELS_COPIED 24
@@ -27,7 +28,7 @@
 /* Panels that these go through before the next chunk: as many as leave the sums in that cache, or, where x was copied for them,
    in the one behind it. */
 #define OIC_PANELS 16
-#define OIC_PANELS_OF_MANY 192
+#define OIC_PANELS_OF_MANY (OIC_TILE_AS_IS ? 48 : 192)
 
 /* Up to how many rows numbers of w that are narrow are widened in every tile, and not once for all of them: one or two instructions
    take less time than a copy in memory.  Zen 5: 0.95 instead of 0.90 of the multiply-add peak for 128 rows, 0.92 instead of 0.75
