@@ -148,33 +148,39 @@ static inline void NAME(oic_linear_pairs_part)(const void *args, ptrdiff_t first
         rows = oic_rows(all - i0, OIC_ROWS, oic_pairs_rows);
         const int few = rows <= oic_pairs_rows;
         const ptrdiff_t tiles = (rows + oic_pairs_rows - 1) / oic_pairs_rows;
-        const ptrdiff_t side = oic_pairs_panels(few ? rows : oic_pairs_rows);
+        const ptrdiff_t side = oic_pairs_panels(few ? rows : oic_pairs_rows), span = tiles > 2 ? OIC_PAIRS_SPAN : OIC_CHUNK;
         float *const sum = few ? few_sums : sums;
         for (ptrdiff_t g = from, wide; g < last; g += wide) {
             wide = last - g < side ? 1 : side;
             const ptrdiff_t ld = wide * OIC_LANES, j = g * OIC_LANES, columns = N - j < ld ? N - j : ld;
-            ptrdiff_t k = 0;
+            ptrdiff_t k0 = 0;
             do {
-                const ptrdiff_t n = K - k < OIC_CHUNK ? K - k : OIC_CHUNK;
-                const int how = k == 0 ? OIC_TILE_SET : OIC_TILE_ADD;
-                const uint16_t *const w = a->w + (g * K + k) * OIC_LANES;
-                oic_pairs t = {.w = w, .xm = K, .wg = OIC_LANES * K, .n = n / 2};
-                t.next = (uintptr_t)w + (uintptr_t)(k + n < K ? n * OIC_LANES : wide * t.wg - k * OIC_LANES) * sizeof *w;
-                t.step = (2 * OIC_LANES * sizeof *w + (uintptr_t)tiles - 1) / (uintptr_t)tiles;
-                t.apart = (uintptr_t)t.wg * sizeof *w;
-                for (ptrdiff_t i = 0, r, tile = 0; i < rows; i += r, ++tile, t.next += (uintptr_t)t.n * t.step) {
+                const ptrdiff_t k1 = K - k0 < span ? K : k0 + span;
+                oic_pairs t = {.xm = K, .wg = OIC_LANES * K};
+                t.next = (uintptr_t)(a->w + (k1 < K ? g * K + k1 : (g + wide) * K) * OIC_LANES);
+                t.step = (2 * OIC_LANES * sizeof *a->w + (uintptr_t)tiles - 1) / (uintptr_t)tiles;
+                t.apart = (uintptr_t)t.wg * sizeof *a->w;
+                for (ptrdiff_t i = 0, r, tile = 0; i < rows; i += r, ++tile) {
                     r = (rows - i + tiles - tile - 1) / (tiles - tile); /* as even as can be */
-                    t.x = (const uint16_t *)a->work + (i0 + i) * K + k;
-                    if (k + n == K) {
-                        NAME(oic_linear_pairs_ask)(a, i0 + i, r, j, columns);
-                    }
-                    oic_pairs_sum(&t, r, wide, sum + i * ld, ld, how);
-                    if (k + n == K) {
+                    ptrdiff_t k = k0;
+                    do {
+                        const ptrdiff_t n = K - k < OIC_CHUNK ? K - k : OIC_CHUNK;
+                        t.x = (const uint16_t *)a->work + (i0 + i) * K + k;
+                        t.w = a->w + (g * K + k) * OIC_LANES;
+                        t.n = n / 2;
+                        if (k == k0 && k1 == K) {
+                            NAME(oic_linear_pairs_ask)(a, i0 + i, r, j, columns);
+                        }
+                        oic_pairs_sum(&t, r, wide, sum + i * ld, ld, k == 0 ? OIC_TILE_SET : OIC_TILE_ADD);
+                        t.next += (uintptr_t)t.n * t.step;
+                        k += OIC_CHUNK;
+                    } while (k < k1);
+                    if (k1 == K) {
                         NAME(oic_linear_pairs_give)(a, sum + i * ld, ld, i0 + i, r, j, columns);
                     }
                 }
-                k += OIC_CHUNK;
-            } while (k < K);
+                k0 += span;
+            } while (k0 < K);
         }
     }
 }
