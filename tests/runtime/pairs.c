@@ -30,7 +30,7 @@
 #include <stdio.h>
 
 #define MOST_M 60
-#define MOST_K 600
+#define MOST_K 1800
 #define MOST_N 1010
 
 static float x[MOST_M * (MOST_K + 3)], b[MOST_N], y[MOST_M * MOST_N];
@@ -156,6 +156,7 @@ int main(void)
     static const ptrdiff_t sizes[][3] = {
         {2, 1, 1}, {2, 300, 210}, {2, 0, 20}, {2, 257, 128}, {4, 31, 65}, {6, 513, 48}, {6, 40, 130}, {8, 70, 50}, {10, 2, 17},
         {12, 256, 33}, {14, 33, 16}, {16, 258, 100}, {18, 19, 49}, {26, 255, 70}, {60, 64, 80},
+        {18, 1799, 50}, {20, 600, 50}, /* a tile goes through several chunks, and through more than follow each other */
     };
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i) {
         for (ptrdiff_t room = 1; room <= MOST_M; room += room < 4 ? 1 : MOST_M - 4) {
