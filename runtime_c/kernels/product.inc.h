@@ -15,7 +15,7 @@
    columns, as many as a cache holds sums of, and these wait in y.  Where y is of another type than the sums are computed in,
    or NULL, or a panel is cut off, sums are on the stack: at most 16 * OIC_ROWS_OF_SUMS panels of a tile.  What has to be widened or gathered
    is, OIC_BLOCK values of k of a tile at a time, on the stack, too; so is a chunk of K of many rows of x, where it goes through
-   many panels: read in order, it comes in time. */
+   many panels: read in order, it comes in time; OIC_TILE_AS_IS: only where its elements are no neighbours. */
 #define TILE MATH(oic_tile)
 #define TILE_ROWS MATH(oic_tile_rows)
 #define TILE_SIDE MATH(oic_tile_side)

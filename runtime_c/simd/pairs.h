@@ -44,7 +44,7 @@ typedef struct {
 #define OIC_PAIRS_BESIDE (OIC_HOSTED && OIC_WIDTH == 16)
 
 /* Elements of K of a tile that follow each other, in whole chunks: of all rows before the next.  Where that is one chunk, its w stays
-   in L1; where it is more, sums do, a tile of them.  Zen 4: products of 32 rows and more take 0.99 of the time, a prompt of 512 0.985. */
+   in L1; where it is more, sums do, a tile of them.  Zen 4: products of 32 rows and more take 0.99 of the time. */
 #define OIC_PAIRS_SPAN (OIC_TILE_AS_IS ? 6 * OIC_CHUNK : OIC_CHUNK)
 
 /* The most panels of a tile of so many rows. */

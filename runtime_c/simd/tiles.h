@@ -23,6 +23,7 @@
 #if !defined(OIC_ROWS_MOST)
 #define OIC_ROWS_MOST 8
 #endif
+
 /* Many rows of x, whose elements are neighbours, are read where they lie, and not copied before.  Zen 4: copies take 1 to 3 % of a
    product, the more the longer K is, and products go as fast without. */
 #define OIC_TILE_AS_IS (OIC_FETCHES && !OIC_ASKED_NEAR)
