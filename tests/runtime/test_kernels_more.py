@@ -107,6 +107,29 @@ def choices() -> list[Case]:
         found.append(Case(Sample, [equal, np.array(u, np.float32)], {"top_k": 2}))
         found.append(Case(Sample, [equal, np.array(u, np.float32)], {"top_p": 0.5}))
     found.append(Case(Sample, [np.zeros(1, np.float32), np.array(0.5, np.float32)]))
+    return found + long_choices()
+
+
+def long_choices() -> list[Case]:
+    """Logits of several parts: sorted, tied, far apart, infinite, NaN; filters that keep few, nearly all and all."""
+    drawn = 2 * RNG.standard_normal(1999)
+    holes = np.where(RNG.random(1999) < 0.4, -np.inf, drawn)
+    holes[5::7] = np.nan
+    logits = (
+        drawn, np.sort(drawn), np.sort(drawn)[::-1], np.round(drawn), np.zeros(1999), np.full(1999, -np.inf),
+        np.full(1999, np.nan), holes, np.where(RNG.random(1999) < 0.01, np.inf, drawn), -np.abs(drawn) ** 9, 1e-9 * drawn,
+        drawn - 700 * RNG.integers(0, 3, 1999), RNG.choice([0.0, -0.0, -1.0], 1999), drawn[:257],
+    )  # fmt: skip
+    filters: tuple[dict[str, Any], ...] = (
+        {}, {"top_k": 50}, {"top_k": 1}, {"top_k": 1998}, {"top_k": 256, "top_p": 0.7}, {"top_p": 0.9},
+        {"top_p": 0.9999999}, {"top_p": 0.3, "temperature": 0.01}, {"top_k": 1000, "temperature": 1e30},
+    )  # fmt: skip
+    found = []
+    for number, (x, settings) in enumerate(itertools.product(logits, filters)):
+        name = NAMES[1 + number % 4]
+        with np.errstate(over="ignore"):
+            given = [x.astype(dtypes.ALL[name].np), np.array(RNG.random(), np.float32)]
+        found.append(Case(Sample, given, settings))
     return found
 
 
