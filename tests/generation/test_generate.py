@@ -97,7 +97,9 @@ def test_sampling_depends_on_its_seed_alone(generator: oic.Generator) -> None:
 
 def probabilities(sampling: oic.Sampling, logits: np.ndarray) -> np.ndarray:
     """What `choose` draws from."""
-    found = shares(logits, sampling.temperature, sampling.top_k, sampling.top_p)
+    kept, weights = shares(logits, sampling.temperature, sampling.top_k, sampling.top_p)
+    found = np.zeros(logits.size)
+    found[slice(None) if kept is None else kept] = weights
     return found / found.sum()
 
 

@@ -16,7 +16,8 @@ from oic.operators.arrange import Concat, Gather, Iota, Pad, Repeat
 from oic.operators.norm import BatchNorm, LayerNorm, LogSoftmax, RmsNorm, Softmax
 from oic.operators.position import RelativePositionBias, Rope
 from oic.operators.quant import Dequantize, Quantize, Requantize
-from oic.operators.sampling import Sample, TopK
+from oic.operators.sampling import Sample, TopK, shares
+from oic.operators.sampling import drawn as drawn_of
 from oic.operators.shape import BroadcastTo, Reshape, Slice, Split, Transpose
 from runtime.drive import Case
 
@@ -207,6 +208,48 @@ def test_sample_has_its_distribution() -> None:
     assert np.abs(counts(top_p=0.6) - some / some.sum()).max() < 2e-3
     assert counts(temperature=0)[order[0]] == 1
     assert counts(top_p=0.0)[order[0]] == 1
+
+
+def kept_by_definition(x: Array, k: int, part: float) -> dict[int, float]:
+    """What `sample` keeps of x, divided by the temperature already, and its weight: one after the other, as OPS says it."""
+    numbers = [-np.inf if np.isnan(v) else float(v) for v in x]
+    order = sorted(range(len(numbers)), key=lambda i: (-numbers[i], i))
+    top = numbers[order[0]]
+    with np.errstate(all="ignore"):
+        weight = [1.0 if v == top else float(np.exp(np.float64(v) - top)) for v in numbers]
+    if 0 < k < len(order):
+        order = [i for i in order if numbers[i] >= numbers[order[k - 1]]]
+    if part < 1:
+        total, reached, count = 0.0, 0.0, 0
+        for i in sorted(order):
+            total += weight[i]
+        for i in order:
+            reached, count = reached + weight[i], count + 1
+            if reached >= part * total:
+                break
+        order = order[:count]
+    return {i: weight[i] for i in sorted(order) if weight[i] > 0}
+
+
+def test_sample_keeps_what_its_definition_says() -> None:
+    """Ties, infinities, NaN, logits far apart and nearly the same, sorted or not: indices and weights in all bits."""
+    drawn = 2 * real(400).astype(np.float64)
+    logits = (
+        drawn, np.sort(drawn), np.round(drawn), np.zeros(40), np.full(40, -np.inf), np.full(40, np.nan), drawn[:1],
+        1e-12 * drawn, -np.abs(drawn) ** 9, RNG.choice([0.0, -0.0, -1.0], 90), drawn - 300 * RNG.integers(0, 4, 400),
+        np.where(RNG.random(400) < 0.5, -np.inf, drawn), np.where(RNG.random(400) < 0.1, np.nan, drawn),
+        np.where(RNG.random(400) < 0.1, np.inf, drawn), drawn - 5 * (RNG.random(400) < 0.9),
+    )  # fmt: skip
+    for x in logits:
+        for k in (0, 1, 7, x.size // 2, x.size - 1, x.size, x.size + 1):
+            for part in (0.0, 1e-9, 0.3, 0.9, 1 - 2.0**-24, 1.0):
+                kept, weights = shares(x, 1.0, k, part)
+                found = dict(zip(range(x.size) if kept is None else kept.tolist(), weights.tolist(), strict=True))
+                wanted = kept_by_definition(x, k, part)
+                assert {i: w for i, w in found.items() if w > 0} == wanted, (x, k, part)
+                sums = np.cumsum(list(wanted.values()))
+                for u in (0.0, 0.5, float(RNG.random(dtype=np.float32)), 1 - 2.0**-24):
+                    assert drawn_of(kept, weights.copy(), u) == list(wanted)[int(np.argmax(sums > u * sums[-1]))]
 
 
 def test_quantize_rounds_half_to_even() -> None:

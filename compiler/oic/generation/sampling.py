@@ -43,11 +43,12 @@ class Sampling:
 
     def choose(self, logits: NDArray[np.float32], draw: np.random.Generator) -> int:
         """The next token; one number is drawn, whatever the settings."""
-        return drawn(shares(logits, self.temperature, self.top_k, self.top_p), draw.random())
+        return drawn(*shares(logits, self.temperature, self.top_k, self.top_p), draw.random())
 
 
 def log_probability(logits: NDArray[np.float32], token: int) -> float:
     """ln of the probability that the model itself gives a token."""
     wide = logits.astype(np.float64)
-    top = wide.max()
-    return float(wide[token] - top - np.log(np.exp(wide - top).sum()))
+    wide -= wide.max()
+    own = wide[token]
+    return float(own - np.log(np.exp(wide, out=wide).sum()))

@@ -117,8 +117,8 @@ class Sample(Operator, name="sample"):
 
     def reference(self, logits: Array, u: Array) -> Array:
         given: Any = (self.temperature, self.top_k, self.top_p)
-        p = shares(logits, float(given[0]), int(given[1]), float(np.float32(given[2])))
-        return np.asarray(drawn(p, float(u.reshape(()))))
+        kept = shares(logits, float(given[0]), int(given[1]), float(np.float32(given[2])))
+        return np.asarray(drawn(*kept, float(u.reshape(()))))
 
     def _args(self) -> KernelArgs:
         size = self.logits.shape[0]
@@ -131,29 +131,83 @@ class Sample(Operator, name="sample"):
     kernels = (Kernel("sample", ("logits",), _args),)
 
 
-def shares(logits: Array, temperature: float, top_k: int, top_p: float) -> Array:
-    """What the probabilities are in proportion to, f64 [V], after the three filters of `sample`, in that order."""
+def shares(logits: Array, temperature: float, top_k: int, top_p: float) -> tuple[Array | None, Array]:
+    """What the three filters of `sample` keep, and how probable it is.
+
+    Gives indices in ascending order (None: all), and f64 numbers that their probabilities are in proportion to.
+    """
     scale = logits.dtype.type(temperature)
     if scale == 0:
-        best = np.argmax(np.where(np.isnan(logits), -np.inf, logits))
-        return (np.arange(logits.size) == best).astype(np.float64)
+        best = np.argmax(logits)
+        if np.isnan(logits[best]):
+            best = np.argmax(np.where(np.isnan(logits), -np.inf, logits))
+        return np.array([best]), np.ones(1)
     with np.errstate(all="ignore"):
-        x = (logits / scale).astype(np.float64)
-        x = np.where(np.isnan(x), -np.inf, x)
-        order = np.argsort(-x, kind="stable")
-        keep = np.ones(x.shape, bool)
+        x, kept = (logits / scale).astype(np.float64), None
+        x[np.isnan(x)] = -np.inf
+        top = x.max()
         if 0 < top_k < x.size:
-            keep = x >= x[order[top_k - 1]]
-        top = x[order[0]]
-        p = np.where(keep, np.where(x == top, 1.0, np.exp(x - top)), 0.0)
-        if top_p < 1:
-            reached = np.cumsum(p[order]) >= top_p * np.cumsum(p)[-1]
-            count = int(np.argmax(reached)) + 1 if reached.any() else x.size
-            p[order[count:]] = 0.0
-    return np.asarray(p)
+            kept = np.flatnonzero(x >= kth_largest(x, top_k))
+            x = x[kept]
+        if not top_p < 1:
+            return kept, weights(x, top, x)
+        likely = largest(x, top, top_p * total(x, top))
+        return likely if kept is None else kept[likely], weights(x[likely], top)
 
 
-def drawn(p: Array, u: float) -> int:
-    """The first token, in index order, whose cumulative probability exceeds u in [0, 1)."""
-    beyond = np.flatnonzero((p > 0) & (np.cumsum(p) > u * np.cumsum(p)[-1]))
-    return int(beyond[0] if beyond.size else np.flatnonzero(p > 0)[-1])
+def kth_largest(x: Array, k: int) -> float:
+    """The k-th largest of x.
+
+    Of x in columns of 16, if there are k, the k-th largest maximum is at most that: smaller elements are left out.
+    """
+    if 16 * k <= x.size:
+        maxima = x[: x.size // 16 * 16].reshape(16, -1).max(axis=0)
+        x = x[x >= np.partition(maxima, maxima.size - k)[maxima.size - k]]
+    return float(np.partition(x, x.size - k)[x.size - k])
+
+
+def weights(x: Array, top: float, to: Array | None = None) -> Array:
+    """How probable x is, as a part of what `top` is; 1 for an infinite one too.  `to` may be x."""
+    highest = x == top
+    p = np.subtract(x, top, out=to)
+    np.exp(p, out=p)
+    p[highest] = 1.0
+    return p
+
+
+def total(x: Array, top: float) -> float:
+    """The weights of x, added in index order; of parts, since large arrays are new pages of memory every time."""
+    found = 0.0
+    for first in range(0, x.size, 8192):
+        found = np.cumsum(np.concatenate([[found], weights(x[first : first + 8192], top)]))[-1]
+    return found
+
+
+def largest(x: Array, top: float, enough: float) -> Array:
+    """Where those largest elements of x are, one at least, whose weights, added in order of size, reach `enough`.
+
+    Of equal ones the first.  They are sought among those at most 4, 8, 16, ... below the top, so that most others
+    are never sorted.
+    """
+    total, before = 0.0, np.zeros(x.shape, bool)
+    for edge in (*(top - 2.0**n for n in range(2, 10)), -np.inf):
+        near = (x >= edge) & ~before
+        order, before = np.sort(x[near])[::-1], before | near
+        sums = np.cumsum(np.concatenate([[total], weights(order, top)]))
+        reached = np.flatnonzero(sums[1:] >= enough)
+        if reached.size:
+            least = order[reached[0]]
+            equal = np.flatnonzero(x == least)[: np.count_nonzero(order[: reached[0] + 1] == least)]
+            return np.sort(np.concatenate([np.flatnonzero(x > least), equal]))
+        total = sums[-1]
+    return np.arange(x.size)
+
+
+def drawn(kept: Array | None, p: Array, u: float) -> int:
+    """The first of the indices kept whose cumulative probability exceeds u in [0, 1).  p becomes its sums."""
+    if u < 1:
+        sums = np.cumsum(p, out=p)
+        at = int(np.searchsorted(sums, max(u * sums[-1], 0.0), "right"))  # a larger sum than before: p was not 0
+    else:
+        at = int(np.flatnonzero(p > 0)[-1])
+    return at if kept is None else int(kept[at])
