@@ -3,7 +3,9 @@
 An empty graph is stepped from C, a million times: the checks and the modes of rounding are all there is.  Graphs with
 small inputs are stepped from C and from Python in turn; the difference is Python's share.  Then as many steps are made
 by two sessions on two threads: they wait for each other only where they share Python's interpreter, which a step in C
-does without.  Figures are medians of rounds, with half the distance of the quartiles.
+does without.  At last a token is chosen from the logits of 50,257, by the operator `sample` in C and as `oic generate`
+does it: a few of the logits are large, as those of a model that was trained are, or all are much the same.  Figures
+are medians of rounds, with half the distance of the quartiles.
 
     python benchmarks/overhead.py
 """
@@ -50,6 +52,10 @@ int loop(int (*step)(void *, const void *, void *), void *s, const void *in, voi
     return status;
 }
 """
+
+CHOICE = """graph choice {{ dynamic {{ logits: f32[50257]; u: f32; }} volatile {{ y: i32; }}
+block entry {{ op sample(logits, u, temperature={}, top_k={}, top_p={}) >> y; return; }} }}"""
+CHOICES = ((0.0, 0, 1.0), (0.8, 0, 1.0), (0.8, 50, 1.0), (0.8, 0, 0.9), (0.8, 50, 0.9))  # temperature, top_k, top_p
 
 STEPS, ROUNDS = 20_000, 9
 
@@ -114,12 +120,36 @@ def sessions() -> None:
           f"±{of_two * 100:.0f}%: {2 * one / two:.2f} as many")  # fmt: skip
 
 
+def choices(loop: Any) -> None:
+    """A token chosen in C and from Python, from logits that differ and from such that hardly do."""
+    rng, times = np.random.default_rng(0), 10
+    flat = rng.standard_normal(50257, np.float32)
+    peaked = np.where(rng.random(50257) < 0.006, np.abs(4 * flat) + 4, 2.5 * flat)
+    for temperature, top_k, top_p in CHOICES:
+        sampling = oic.Sampling(temperature, top_k, top_p)
+        with oic.Synthesizer(oic.parse(CHOICE.format(temperature, top_k, top_p))).build().make_executor() as executor:
+            found = []
+            for logits in (peaked, flat):
+                executor.step(logits=logits, u=np.float32(0.5))
+                rounds = []
+                for _ in range(ROUNDS):
+                    c, start = in_c(loop, executor, times), time.perf_counter()
+                    for _ in range(times):
+                        sampling.choose(logits, rng)
+                    rounds.append((c, (time.perf_counter() - start) / times))
+                found += [spread(column) for column in zip(*rounds, strict=True)]
+        texts = [f"{time * 1e6:.0f} us ±{part * 100:.0f}%" for time, part in found]
+        print(f"temperature {temperature}, top_k {top_k}, top_p {top_p}: op sample {texts[0]}, oic generate {texts[1]};"
+              f" of logits that are much the same {texts[2]}, {texts[3]}")  # fmt: skip
+
+
 def main() -> None:
     argparse.ArgumentParser(description=__doc__.split("\n")[0]).parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         loop = loop_library(Path(scratch))
         built = {name: oic.Synthesizer(oic.parse(text)).build() for name, (text, _) in GRAPHS.items()}
         calls(built, loop)
+        choices(loop)
     sessions()
 
 
