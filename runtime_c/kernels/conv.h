@@ -93,8 +93,8 @@ static inline void NAME(oic_conv_keep)(const ARGS(oic_conv) *a, W_SUM *total, pt
 }
 
 /* total[rows][m] = columns x0 to x0 + m of row oy of output channels o on, image n. */
-static inline void NAME(oic_conv_part)(const ARGS(oic_conv) *a, ptrdiff_t n, ptrdiff_t o, ptrdiff_t rows, ptrdiff_t oy,
-                                       ptrdiff_t x0, ptrdiff_t m, W_SUM *restrict total)
+static inline void NAME(oic_conv_columns)(const ARGS(oic_conv) *a, ptrdiff_t n, ptrdiff_t o, ptrdiff_t rows, ptrdiff_t oy,
+                                          ptrdiff_t x0, ptrdiff_t m, W_SUM *restrict total)
 {
     const ptrdiff_t inputs = a->channels / a->groups, taps = inputs * a->taps_y * a->taps_x, step = a->stride_x;
     const ptrdiff_t plane = n * a->channels + o / (a->outputs / a->groups) * inputs;
@@ -122,29 +122,22 @@ static inline void NAME(oic_conv_part)(const ARGS(oic_conv) *a, ptrdiff_t n, ptr
     }
 }
 
-static inline void NAME(oic_conv)(const ARGS(oic_conv) *a)
+/* A row of output channels o on, image n. */
+static inline void NAME(oic_conv_line)(const ARGS(oic_conv) *a, ptrdiff_t n, ptrdiff_t o, ptrdiff_t rows, ptrdiff_t oy)
 {
-    const ptrdiff_t group = a->outputs / a->groups;
-    for (ptrdiff_t n = 0; n < a->batch; ++n) {
-        for (ptrdiff_t o = 0, rows; o < a->outputs; o += rows) {
-            rows = group - o % group < OIC_CONV_ROWS ? group - o % group : OIC_CONV_ROWS;
-            for (ptrdiff_t oy = 0; oy < a->out_height; ++oy) {
-                for (ptrdiff_t x0 = 0; x0 < a->out_width; x0 += OIC_CONV_PART) {
-                    const ptrdiff_t m = a->out_width - x0 < OIC_CONV_PART ? a->out_width - x0 : OIC_CONV_PART;
-                    W_SUM total[OIC_CONV_ROWS * OIC_CONV_PART] = {0};
-                    NAME(oic_conv_part)(a, n, o, rows, oy, x0, m, total);
-                    NAME(oic_conv_keep)(a, total, n, o, rows, oy, x0, 1, m);
-                }
-            }
-        }
+    for (ptrdiff_t x0 = 0; x0 < a->out_width; x0 += OIC_CONV_PART) {
+        const ptrdiff_t m = a->out_width - x0 < OIC_CONV_PART ? a->out_width - x0 : OIC_CONV_PART;
+        W_SUM total[OIC_CONV_ROWS * OIC_CONV_PART] = {0};
+        NAME(oic_conv_columns)(a, n, o, rows, oy, x0, m, total);
+        NAME(oic_conv_keep)(a, total, n, o, rows, oy, x0, 1, m);
     }
 }
 
 /* total[rows][m] = columns phase + stride_x * j, for j from j0 on, of row oy of output channels o on, image n: they
    meet the same taps, at neighbours of x. */
-static inline void NAME(oic_conv_transpose_part)(const ARGS(oic_conv) *a, ptrdiff_t n, ptrdiff_t o, ptrdiff_t rows,
-                                                 ptrdiff_t oy, ptrdiff_t phase, ptrdiff_t j0, ptrdiff_t m,
-                                                 W_SUM *restrict total)
+static inline void NAME(oic_conv_transpose_columns)(const ARGS(oic_conv) *a, ptrdiff_t n, ptrdiff_t o, ptrdiff_t rows,
+                                                    ptrdiff_t oy, ptrdiff_t phase, ptrdiff_t j0, ptrdiff_t m,
+                                                    W_SUM *restrict total)
 {
     const ptrdiff_t inputs = a->channels / a->groups, outputs = a->outputs / a->groups, step = a->stride_x;
     const ptrdiff_t window = a->taps_y * a->taps_x, taps = inputs * window, group = o / outputs * inputs;
@@ -195,23 +188,62 @@ static inline void NAME(oic_conv_transpose_row)(const ARGS(oic_conv) *a, ptrdiff
         for (ptrdiff_t j0 = 0; j0 < columns; j0 += OIC_CONV_PART) {
             const ptrdiff_t m = columns - j0 < OIC_CONV_PART ? columns - j0 : OIC_CONV_PART;
             W_SUM total[OIC_CONV_ROWS * OIC_CONV_PART] = {0};
-            NAME(oic_conv_transpose_part)(a, n, o, rows, oy, phase, j0, m, total);
+            NAME(oic_conv_transpose_columns)(a, n, o, rows, oy, phase, j0, m, total);
             NAME(oic_conv_keep)(a, total, n, o, rows, oy, phase + step * j0, step, m);
         }
     }
 }
 
-static inline void NAME(oic_conv_transpose)(const ARGS(oic_conv_transpose) *a)
+/* Units first..end-1: a row of a few output channels of a group, of an image. */
+static inline void NAME(oic_conv_of_units)(const ARGS(oic_conv) *a, int transposed, ptrdiff_t first, ptrdiff_t end)
 {
-    const ptrdiff_t group = a->outputs / a->groups;
-    for (ptrdiff_t n = 0; n < a->batch; ++n) {
-        for (ptrdiff_t o = 0, rows; o < a->outputs; o += rows) {
-            rows = group - o % group < OIC_CONV_ROWS ? group - o % group : OIC_CONV_ROWS;
-            for (ptrdiff_t oy = 0; oy < a->out_height; ++oy) {
-                NAME(oic_conv_transpose_row)(a, n, o, rows, oy);
-            }
+    const ptrdiff_t group = a->outputs / a->groups, few = (group + OIC_CONV_ROWS - 1) / OIC_CONV_ROWS; /* of a group */
+    if (first >= end) { /* perhaps no output channels, or no rows */
+        return;
+    }
+    ptrdiff_t oy = first % a->out_height, n = first / a->out_height / (few * a->groups);
+    ptrdiff_t part = first / a->out_height % few, g = first / a->out_height / few % a->groups;
+    for (ptrdiff_t unit = first; unit < end; ++unit) {
+        const ptrdiff_t o = part * OIC_CONV_ROWS, rows = group - o < OIC_CONV_ROWS ? group - o : OIC_CONV_ROWS;
+        if (transposed) {
+            NAME(oic_conv_transpose_row)(a, n, g * group + o, rows, oy);
+        } else {
+            NAME(oic_conv_line)(a, n, g * group + o, rows, oy);
+        }
+        oy = oy + 1 < a->out_height ? oy + 1 : 0;
+        part = oy > 0 ? part : part + 1 < few ? part + 1 : 0;
+        if (oy == 0 && part == 0) {
+            g = g + 1 < a->groups ? g + 1 : 0;
+            n += g == 0;
         }
     }
+}
+
+static inline ptrdiff_t NAME(oic_conv_unit_count)(const ARGS(oic_conv) *a)
+{
+    return a->batch * a->groups * ((a->outputs / a->groups + OIC_CONV_ROWS - 1) / OIC_CONV_ROWS) * a->out_height;
+}
+
+static inline void NAME(oic_conv_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
+{
+    (void)worker;
+    NAME(oic_conv_of_units)(args, 0, first, end);
+}
+
+static inline void NAME(oic_conv)(const ARGS(oic_conv) *a)
+{
+    NAME(oic_conv_of_units)(a, 0, 0, NAME(oic_conv_unit_count)(a));
+}
+
+static inline void NAME(oic_conv_transpose_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
+{
+    (void)worker;
+    NAME(oic_conv_of_units)(args, 1, first, end);
+}
+
+static inline void NAME(oic_conv_transpose)(const ARGS(oic_conv_transpose) *a)
+{
+    NAME(oic_conv_of_units)(a, 1, 0, NAME(oic_conv_unit_count)(a));
 }
 
 #include "end.h"

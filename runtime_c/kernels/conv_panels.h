@@ -1,9 +1,9 @@
-/* oic_conv_panels_X_W_B: oic_conv of one group of channels with w[outputs, channels * taps_y * taps_x] in panels of sixteen
-   rows, in the type that is computed in, all finite.
+/* oic_conv_panels_X_W_B: oic_conv of type W, which is computed in type X, of one group of channels, with
+   w[outputs, channels * taps_y * taps_x] in panels of sixteen rows, all finite.
 
    A position of the result is a row of a product: of the window of x that it sees, with zeros for the padding.  Windows are
    gathered into work, `room` rows of channels * taps_y * taps_x numbers, the products of these rows lie behind them, `room`
-   rows of `outputs` numbers, and go to y.  Windows that lie in x as rows do are used there.
+   rows of `outputs` numbers, and go to y.  Windows that lie in x as rows do are used there, if they need not be widened.
 
    Order: product.inc.h, which is oic_conv's: a chunk begins at +0 and is added to +0, so that zeros of the padding times
    finite weights change nothing. */
@@ -11,9 +11,10 @@
 #include "element.h"
 
 typedef struct {
-    const T *x, *w;
+    const W_T *x, *w;
     const B_T *b;
-    T *y, *work;
+    W_T *y;
+    T *work;
     ptrdiff_t batch, channels, height, width, outputs, taps_y, taps_x, out_height, out_width;
     ptrdiff_t stride_y, stride_x, padding_y, padding_x, dilation_y, dilation_x, groups, room;
     ptrdiff_t image, from; /* what a turn begins at: an image, and a position of the result */
@@ -39,7 +40,7 @@ static inline ptrdiff_t NAME(oic_conv_panels_rows)(const ARGS(oic_conv_panels) *
 }
 
 /* to[channels, taps_y, taps_x] = the window of an image that position (oy, ox) sees. */
-static inline void NAME(oic_conv_panels_window)(const ARGS(oic_conv_panels) *a, const T *restrict x, ptrdiff_t oy,
+static inline void NAME(oic_conv_panels_window)(const ARGS(oic_conv_panels) *a, const W_T *restrict x, ptrdiff_t oy,
                                                 ptrdiff_t ox, T *restrict to)
 {
     const ptrdiff_t top = oy * a->stride_y - a->padding_y, left = ox * a->stride_x - a->padding_x, step = a->dilation_x;
@@ -50,21 +51,43 @@ static inline void NAME(oic_conv_panels_window)(const ARGS(oic_conv_panels) *a, 
     while (end > first && left + (end - 1) * step >= a->width) {
         --end;
     }
+#if !W_IS_COMPUTED
+    W_T some[OIC_BLOCK]; /* which are widened together: whole rows of taps */
+    ptrdiff_t n = 0;
+#endif
     for (ptrdiff_t c = 0; c < a->channels; ++c) {
-        for (ptrdiff_t ky = 0; ky < a->taps_y; ++ky, to += a->taps_x) {
+        for (ptrdiff_t ky = 0; ky < a->taps_y; ++ky) {
             const ptrdiff_t iy = top + ky * a->dilation_y, row = (c * a->height + iy) * a->width + left;
             const int inside = iy >= 0 && iy < a->height;
-            for (ptrdiff_t kx = 0; kx < a->taps_x; ++kx) {
-                to[kx] = inside && kx >= first && kx < end ? x[row + kx * step] : (T)0;
+#if !W_IS_COMPUTED
+            if (n + a->taps_x > OIC_BLOCK) {
+                (void)W_WIDEN(some, n, to);
+                to += n;
+                n = 0;
             }
+            if (a->taps_x <= OIC_BLOCK) {
+                for (ptrdiff_t kx = 0; kx < a->taps_x; ++kx) {
+                    some[n + kx] = inside && kx >= first && kx < end ? x[row + kx * step] : (W_T)0;
+                }
+                n += a->taps_x;
+                continue;
+            }
+#endif
+            for (ptrdiff_t kx = 0; kx < a->taps_x; ++kx) {
+                to[kx] = inside && kx >= first && kx < end ? W_LOAD(x, row + kx * step) : (T)0;
+            }
+            to += a->taps_x;
         }
     }
+#if !W_IS_COMPUTED
+    (void)W_WIDEN(some, n, to);
+#endif
 }
 
 /* The windows of rows of positions lie in x, neighbours `xm` apart, their elements `xk`: else these stay as they are. */
 static inline int NAME(oic_conv_panels_direct)(const ARGS(oic_conv_panels) *a, ptrdiff_t *xm, ptrdiff_t *xk)
 {
-    if (a->padding_x != 0 || a->padding_y != 0) {
+    if (!W_IS_COMPUTED || a->padding_x != 0 || a->padding_y != 0) {
         return 0;
     }
     if (a->channels == 1 && a->height == 1) {
@@ -85,7 +108,7 @@ static inline void NAME(oic_conv_panels_prepare)(const void *args, ptrdiff_t fir
 {
     const ARGS(oic_conv_panels) *const a = args;
     const ptrdiff_t K = a->channels * a->taps_y * a->taps_x;
-    const T *const x = a->x + a->image * a->channels * a->height * a->width;
+    const W_T *const x = a->x + a->image * a->channels * a->height * a->width;
     ptrdiff_t xm, xk;
     (void)worker;
     for (ptrdiff_t i = first; !NAME(oic_conv_panels_direct)(a, &xm, &xk) && i < end; ++i) {
@@ -101,20 +124,33 @@ static inline void NAME(oic_conv_panels_part)(const void *args, ptrdiff_t first,
     const ptrdiff_t K = a->channels * a->taps_y * a->taps_x, positions = a->out_height * a->out_width, N = a->outputs;
     const ptrdiff_t M = NAME(oic_conv_panels_rows)(a), panels = oic_product_panels(N);
     const ptrdiff_t last = 4 * end * OIC_LANES < N ? 4 * end * OIC_LANES : N;
-    const T *const x = a->x + a->image * a->channels * a->height * a->width;
+    const W_T *const x = a->x + a->image * a->channels * a->height * a->width;
     ptrdiff_t xm = K, xk = 1;
-    const int direct = NAME(oic_conv_panels_direct)(a, &xm, &xk);
-    T *const rows = a->work + a->room * K, *const y = a->y + a->image * N * positions;
+    const int direct = NAME(oic_conv_panels_direct)(a, &xm, &xk), whole = W_IS_COMPUTED && positions == 1;
+    T *const rows = a->work + a->room * K;
+    W_T *const y = a->y + a->image * N * positions;
     (void)worker;
     PRODUCT(&(const OPERANDS){
-                .x = direct ? x + a->from * xm : a->work, .w = a->w, .b = a->b, .y = positions == 1 ? y : rows,
+                .x = direct ? (const T *)(const void *)(x + a->from * xm) : a->work, .w = a->w, .b = a->b,
+                .y = whole ? (T *)(void *)y : rows,
                 .M = M, .K = K, .N = N, .xm = xm, .xk = xk,
                 .wk = OIC_LANES, .wg = OIC_LANES * K, .wn = 1,
             },
             4 * first, 4 * end < panels ? 4 * end : panels);
-    for (ptrdiff_t o = 4 * first * OIC_LANES; positions > 1 && o < last; ++o) {
-        for (ptrdiff_t i = 0; i < M; ++i) {
-            y[o * positions + a->from + i] = rows[i * N + o];
+    for (ptrdiff_t o = 4 * first * OIC_LANES; !whole && o < last; ++o) {
+        W_T *const to = y + o * positions + a->from;
+        ptrdiff_t i = 0;
+        for (; !W_IS_COMPUTED && i + OIC_LANES <= M; i += OIC_LANES) { /* what is narrowed lies side by side */
+            T some[OIC_LANES];
+            for (ptrdiff_t l = 0; l < OIC_LANES; ++l) {
+                some[l] = rows[(i + l) * N + o];
+            }
+            for (ptrdiff_t l = 0; l < OIC_LANES; ++l) {
+                W_STORE(to, i + l, some[l]);
+            }
+        }
+        for (; i < M; ++i) {
+            W_STORE(to, i, rows[i * N + o]);
         }
     }
 }

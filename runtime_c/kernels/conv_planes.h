@@ -1,12 +1,15 @@
-/* oic_conv_planes_X_W_B: oic_conv with constant w[outputs, channels / groups * taps_y * taps_x], in the type that is computed
-   in, all finite.  oic_conv_transpose_planes_X_W_B: oic_conv_transpose with such weights, where those of an output lie class by
-   class of the positions that meet them (common/conv_axis.h), and in a class by input channels.
+/* oic_conv_planes_X_W_B: oic_conv with constant w[outputs, channels / groups * taps_y * taps_x], all finite.
+   oic_conv_transpose_planes_X_W_B: oic_conv_transpose with such weights, where those of an output lie class by class of the
+   positions that meet them (common/conv_axis.h), and in a class by input channels.  Where `given`, w is as these have it, and may
+   have infinities and NaN: then they are looked for before, and if there are some, zeros of the padding could meet them, and
+   positions are computed one by one.
 
    A lane is a position of the result; where few outputs have one input channel, rows are computed one by one, or in pairs, with
    as few loads and stores as that needs, unless they fill less than half of a register.  A block of x is copied into planes,
    one for each input channel of a group, with zeros for the padding; where the stride is above 1, one for each phase of it that
    taps meet.  In planes, what neighbouring positions meet are neighbours, also behind the end of a row, where there is nothing
-   to store.
+   to store.  Planes are of the type that is computed in; narrower weights are widened, those of a tile at a time, which are
+   then used for all positions of a block.
 
    A block is at most `rows` rows of `columns` positions of a class; `room` bytes of work have its planes, for each product of a
    position where its element of x lies, and which block that is (common/conv_axis.h).
@@ -32,19 +35,26 @@ typedef ARGS(oic_conv_planes) ARGS(oic_conv_transpose_planes);
 #define PAIR 4  /* and of each of two */
 #define FEW 3   /* channels of one input that go row by row: more are a tile */
 #define SPARE (OIC_LANES * OIC_TILE_PANELS) /* elements behind the planes that lanes without a position may meet */
+#if OIC_IS_ONE(OIC_PASTE(OIC_WIDENS_, OIC_PASTE(OIC_X, OIC_PASTE(_, OIC_COMPUTED))))
+#define WIDENS 1 /* registers are loaded from, and stored to, narrower elements */
+#else
+#define WIDENS 0
+#endif
 
 /* A call.
    inputs, outputs  channels of a group
    products         of an output, of all classes of positions together
    planes           [inputs, phases of y, phases of x, extent of y, extent of x]
    at               for each product of a class, where the element of x lies for its position 0; the classes one after the other
-   ends             for each class, how many of its products lie before the end of each chunk */
+   ends             for each class, how many of its products lie before the end of each chunk
+   filters          [OIC_CONV_FILTERS, products]: weights of a tile, if they are not used where they lie; else NULL
+   taps             of the window, those of a class after those of another, if filters are put into that order; else NULL */
 typedef struct {
     const ARGS(oic_conv_planes) *a;
     oic_conv_axis y, x;
     ptrdiff_t inputs, outputs, products, chunks, size;
-    T *planes;
-    int32_t *at, *ends;
+    C *planes, *filters;
+    int32_t *at, *ends, *taps;
 } NAME(oic_conv_view);
 
 /* What rows of a channel are computed of.
@@ -54,14 +64,15 @@ typedef struct {
    down      between rows of y
    more      the channel's element of b */
 typedef struct {
-    const T *w;
+    const C *w;
     const int32_t *at;
     ptrdiff_t n, apart, below, down;
     C more;
 } NAME(oic_conv_lines);
 
-/* How many of the first n taps of a window a class meets; to, if it is not NULL, = where they lie in input channel 0. */
-static inline int32_t NAME(oic_conv_met)(const NAME(oic_conv_view) *v, ptrdiff_t f, ptrdiff_t n, int32_t *to)
+/* How many of the first n taps of a window a class meets; to, if it is not NULL, = where they lie in input channel 0; and taps,
+   which they are. */
+static inline int32_t NAME(oic_conv_met)(const NAME(oic_conv_view) *v, ptrdiff_t f, ptrdiff_t n, int32_t *to, int32_t *taps)
 {
     int32_t found = 0;
     for (ptrdiff_t k = 0, ky = 0, kx = 0; k < n; ++k) {
@@ -71,6 +82,9 @@ static inline int32_t NAME(oic_conv_met)(const NAME(oic_conv_view) *v, ptrdiff_t
         if (row >= 0 && column >= 0) {
             if (to != NULL) {
                 to[found] = (int32_t)((py * v->x.phases + px) * v->size + row * v->x.extent + column);
+            }
+            if (taps != NULL) {
+                taps[found] = (int32_t)k;
             }
             ++found;
         }
@@ -84,35 +98,94 @@ static inline int32_t NAME(oic_conv_met)(const NAME(oic_conv_view) *v, ptrdiff_t
 OIC_LOOP void NAME(oic_conv_tables)(const NAME(oic_conv_view) *v)
 {
     const ptrdiff_t window = v->y.taps * v->x.taps, planes = v->y.phases * v->x.phases;
-    int32_t *at = v->at, *end = v->ends;
+    int32_t *at = v->at, *end = v->ends, *taps = v->taps;
     for (ptrdiff_t f = 0; f < v->y.classes * v->x.classes; ++f) {
-        const int32_t met = NAME(oic_conv_met)(v, f, window, at);
+        const int32_t met = NAME(oic_conv_met)(v, f, window, at, taps);
         for (ptrdiff_t i = met; i < v->inputs * met; ++i) {
             at[i] = at[i - met] + (int32_t)(planes * v->size);
         }
         for (ptrdiff_t k = OIC_CHUNK; k < v->products + OIC_CHUNK; k += OIC_CHUNK) {
             const ptrdiff_t last = k < v->products ? k : v->products;
-            *end++ = (int32_t)(last / window) * met + NAME(oic_conv_met)(v, f, last % window, NULL);
+            *end++ = (int32_t)(last / window) * met + NAME(oic_conv_met)(v, f, last % window, NULL, NULL);
         }
         at += v->inputs * met;
+        taps += taps != NULL ? met : 0;
+    }
+}
+
+/* to = n elements. */
+OIC_INLINE void NAME(oic_conv_take)(C *restrict to, const T *restrict from, ptrdiff_t n)
+{
+#if X_IS_COMPUTED
+    MATH(oic_row_copy)(to, from, n);
+#else
+#if WIDENS
+    if (n >= WIDTH) {
+        for (ptrdiff_t i = 0; i < n; i += WIDTH) {
+            const ptrdiff_t at = i + WIDTH <= n ? i : n - WIDTH; /* the last ones, perhaps twice */
+            MATH(oic_register_store)(to + at, OIC_PASTE(oic_row_, OIC_X)(from + at));
+        }
+        return;
+    }
+#endif
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        to[i] = LOAD(from, i);
+    }
+#endif
+}
+
+/* to = a register of numbers, as elements. */
+OIC_INLINE void NAME(oic_conv_give)(T *to, MATH(oic_register) v)
+{
+#if X_IS_COMPUTED
+    MATH(oic_register_store)(to, v);
+#elif WIDENS
+    OIC_PASTE(oic_register_store_, OIC_X)(to, v);
+#else
+    C all[WIDTH];
+    MATH(oic_register_store)(all, v);
+    for (ptrdiff_t i = 0; i < WIDTH; ++i) {
+        STORE(to, i, all[i]);
+    }
+#endif
+}
+
+/* filters = those of m outputs from o on, n products of a class behind k of others. */
+OIC_LOOP void NAME(oic_conv_laid)(const NAME(oic_conv_view) *v, ptrdiff_t o, ptrdiff_t m, ptrdiff_t k, ptrdiff_t n)
+{
+    const ptrdiff_t window = v->y.taps * v->x.taps, met = n / v->inputs, g = o / v->outputs;
+    if (v->taps == NULL) {
+        for (ptrdiff_t r = 0; r < m; ++r) {
+            NAME(oic_conv_take)(v->filters + r * v->products, v->a->w + (o + r) * v->products + k, n);
+        }
+        return;
+    }
+    for (ptrdiff_t c = 0; c < v->inputs; ++c) {
+        const T *const from = v->a->w + ((g * v->inputs + c) * v->outputs + o % v->outputs) * window;
+        for (ptrdiff_t i = 0; i < met; ++i) {
+            const ptrdiff_t tap = v->taps[k / v->inputs + i];
+            for (ptrdiff_t r = 0; r < m; ++r) {
+                v->filters[r * v->products + c * met + i] = LOAD(from, r * window + tap);
+            }
+        }
     }
 }
 
 /* to = n zeros, mostly few, for which a call or a loop on registers is too much. */
-OIC_INLINE void NAME(oic_conv_clear)(T *restrict to, ptrdiff_t n)
+OIC_INLINE void NAME(oic_conv_clear)(C *restrict to, ptrdiff_t n)
 {
     for (ptrdiff_t i = 0; i < OIC_ROW_FEW; ++i) {
         if (i < n) {
-            to[i] = (T)0;
+            to[i] = (C)0;
         }
     }
     for (ptrdiff_t i = OIC_ROW_FEW; i < n; ++i) {
-        to[i] = (T)0;
+        to[i] = (C)0;
     }
 }
 
 /* to = n zeros; up to a register of what lies behind them, which is written later, becomes 0. */
-OIC_INLINE void NAME(oic_conv_between)(T *to, ptrdiff_t n)
+OIC_INLINE void NAME(oic_conv_between)(C *to, ptrdiff_t n)
 {
     MATH(oic_register_store)(to, MATH(oic_register_of)((C)0)); /* mostly all */
     for (ptrdiff_t i = WIDTH; i < n; i += WIDTH) {
@@ -121,31 +194,43 @@ OIC_INLINE void NAME(oic_conv_between)(T *to, ptrdiff_t n)
 }
 
 /* to = n elements of a row of x of so many: left, left + step and so on; zeros where there are none. */
-OIC_INLINE void NAME(oic_conv_phase)(T *restrict to, ptrdiff_t n, const T *restrict x, ptrdiff_t width, ptrdiff_t left,
+OIC_INLINE void NAME(oic_conv_phase)(C *restrict to, ptrdiff_t n, const T *restrict x, ptrdiff_t width, ptrdiff_t left,
                                      ptrdiff_t step)
 {
     const ptrdiff_t low = oic_conv_first(left, step, 0), first = low < n ? low : n;
     const ptrdiff_t last = oic_conv_last(left, step, width, n), end = last > first ? last : first;
     NAME(oic_conv_clear)(to, first);
     if (step == 1) {
-        MATH(oic_row_copy)(to + first, x + left + first, end - first);
+        NAME(oic_conv_take)(to + first, x + left + first, end - first);
     } else if (end - first <= OIC_ROW_FEW) {
         for (ptrdiff_t i = 0; i < OIC_ROW_FEW; ++i) {
             if (i < end - first) {
-                to[first + i] = x[left + (first + i) * step];
+                to[first + i] = LOAD(x, left + (first + i) * step);
             }
         }
     } else {
         for (ptrdiff_t i = first; i < end; ++i) {
-            to[i] = x[left + i * step];
+            to[i] = LOAD(x, left + i * step);
         }
     }
     NAME(oic_conv_clear)(to + end, n - end);
 }
 
+/* `some` pairs of elements, apart. */
+OIC_INLINE void NAME(oic_conv_pairs)(int some, C *restrict even, C *restrict odd, const T *restrict from)
+{
+#if X_IS_COMPUTED
+    MATH(oic_row_pairs)(some, even, odd, from);
+#else
+    C both[2 * OIC_ROW_PAIRS];
+    NAME(oic_conv_take)(both, from, 2 * some);
+    MATH(oic_row_pairs)(some, even, odd, both);
+#endif
+}
+
 /* oic_conv_phase for elements left and left + 1, of a step of 2, of `rows` rows of x, `down` apart; rows of a phase follow each other, and
    those of the second lie `size` behind those of the first.  Where pairs begin and end is the same in all rows. */
-static inline void NAME(oic_conv_halves)(T *restrict to, ptrdiff_t size, ptrdiff_t n, ptrdiff_t rows, const T *restrict x, ptrdiff_t down,
+static inline void NAME(oic_conv_halves)(C *restrict to, ptrdiff_t size, ptrdiff_t n, ptrdiff_t rows, const T *restrict x, ptrdiff_t down,
                                          ptrdiff_t width, ptrdiff_t left)
 {
     const ptrdiff_t below = left < 0 ? (1 - left) / 2 : 0, pairs = width > left ? (width - left) / 2 : 0;
@@ -154,30 +239,30 @@ static inline void NAME(oic_conv_halves)(T *restrict to, ptrdiff_t size, ptrdiff
     const int tail = width > 0 && width > left && (width - left) % 2 != 0 && pairs < n; /* and the first */
     const ptrdiff_t some = last - low >= OIC_ROW_PAIRS ? OIC_ROW_PAIRS : OIC_ROW_FEW;
     for (ptrdiff_t r = 0; r < rows; ++r, to += n, x += down) {
-        T *const even = to, *const odd = to + size;
+        C *const even = to, *const odd = to + size;
         NAME(oic_conv_clear)(even, low);
         NAME(oic_conv_clear)(odd, low);
         NAME(oic_conv_clear)(even + last, n - last);
         NAME(oic_conv_clear)(odd + last, n - last);
         if (head) {
-            odd[low - 1] = x[0];
+            odd[low - 1] = LOAD(x, 0);
         }
         if (tail) {
-            even[last] = x[width - 1];
+            even[last] = LOAD(x, width - 1);
         }
         if (last - low < OIC_ROW_FEW) {
             for (ptrdiff_t i = low; i < last; ++i) {
-                even[i] = x[left + 2 * i];
-                odd[i] = x[left + 2 * i + 1];
+                even[i] = LOAD(x, left + 2 * i);
+                odd[i] = LOAD(x, left + 2 * i + 1);
             }
             continue;
         }
         for (ptrdiff_t i = low; i < last; i += some) {
             const ptrdiff_t at = i + some <= last ? i : last - some; /* the last ones, perhaps twice */
             if (some == OIC_ROW_PAIRS) {
-                MATH(oic_row_pairs)(OIC_ROW_PAIRS, even + at, odd + at, x + left + 2 * at);
+                NAME(oic_conv_pairs)(OIC_ROW_PAIRS, even + at, odd + at, x + left + 2 * at);
             } else {
-                MATH(oic_row_pairs)(OIC_ROW_FEW, even + at, odd + at, x + left + 2 * at);
+                NAME(oic_conv_pairs)(OIC_ROW_FEW, even + at, odd + at, x + left + 2 * at);
             }
         }
     }
@@ -193,7 +278,12 @@ static inline void NAME(oic_conv_fill)(const NAME(oic_conv_view) *v, ptrdiff_t n
     const ptrdiff_t left = x0 * step + v->x.low, top = y0 * v->y.step + v->y.low;
     if (left == 0 && step == 1 && wide == a->width && v->y.step == 1 && top >= 0 && top + high <= a->height) {
         for (ptrdiff_t c = 0; c < v->inputs; ++c) { /* rows lie in x as they do in a plane */
-            memcpy(v->planes + c * v->size, x + (c * a->height + top) * wide, (size_t)(high * wide) * sizeof(T));
+            C *const to = v->planes + c * v->size;
+#if X_IS_COMPUTED
+            memcpy(to, x + (c * a->height + top) * wide, (size_t)(high * wide) * sizeof(C));
+#else
+            NAME(oic_conv_take)(to, x + (c * a->height + top) * wide, high * wide);
+#endif
         }
         return;
     }
@@ -203,12 +293,12 @@ static inline void NAME(oic_conv_fill)(const NAME(oic_conv_view) *v, ptrdiff_t n
         if (first < end && above < below) {
             for (ptrdiff_t c = 0; c < v->inputs; ++c) {
                 const T *from = x + (c * a->height + top + above) * a->width + left + first;
-                T *to = v->planes + c * v->size;
+                C *to = v->planes + c * v->size;
                 NAME(oic_conv_between)(to, above * wide + first);
                 to += above * wide + first;
                 for (ptrdiff_t r = above; r < below; ++r, from += a->width, to += wide) {
                     const ptrdiff_t between = r + 1 < below ? wide : (high - r) * wide - first;
-                    MATH(oic_row_copy)(to, from, end - first);
+                    NAME(oic_conv_take)(to, from, end - first);
                     NAME(oic_conv_between)(to + end - first, between - (end - first));
                 }
             }
@@ -220,7 +310,7 @@ static inline void NAME(oic_conv_fill)(const NAME(oic_conv_view) *v, ptrdiff_t n
         const ptrdiff_t from = oic_conv_first(top + py, v->y.step, 0), above = from < high ? from : high; /* rows beyond x are zeros */
         const ptrdiff_t to = oic_conv_last(top + py, v->y.step, a->height, high), below = to > above ? to : above;
         const T *const row = above < below ? x + (c * a->height + top + py + above * v->y.step) * a->width : x;
-        T *const first = v->planes + plane * v->x.phases * v->size;
+        C *const first = v->planes + plane * v->x.phases * v->size;
         for (ptrdiff_t px = 0; px < v->x.phases; ++px) {
             NAME(oic_conv_clear)(first + px * v->size, above * wide);
             NAME(oic_conv_clear)(first + px * v->size + below * wide, (high - below) * wide);
@@ -243,12 +333,22 @@ OIC_INLINE void NAME(oic_conv_row_of)(T *restrict to, ptrdiff_t step, const C *r
     if (step == 1 && n >= WIDTH) {
         for (ptrdiff_t i = 0; i < n; i += WIDTH) {
             const ptrdiff_t at = i + WIDTH <= n ? i : n - WIDTH; /* the last ones may be stored twice */
-            MATH(oic_register_store)(to + at, MATH(oic_register_load)(from + at) + MATH(oic_register_of)(more));
+            NAME(oic_conv_give)(to + at, MATH(oic_register_load)(from + at) + MATH(oic_register_of)(more));
         }
         return;
     }
-    for (ptrdiff_t i = 0; i < n; ++i) {
-        to[i * step] = from[i] + more;
+    ptrdiff_t i = 0;
+#if !X_IS_COMPUTED
+    for (; i + WIDTH <= n; i += WIDTH) {
+        T some[WIDTH];
+        NAME(oic_conv_give)(some, MATH(oic_register_load)(from + i) + MATH(oic_register_of)(more));
+        for (ptrdiff_t l = 0; l < WIDTH; ++l) {
+            to[(i + l) * step] = some[l];
+        }
+    }
+#endif
+    for (; i < n; ++i) {
+        STORE(to, i * step, from[i] + more);
     }
 }
 
@@ -284,7 +384,7 @@ static inline void NAME(oic_conv_ahead)(const NAME(oic_conv_view) *v, const T *y
 }
 
 /* sum += w times registers of x, which lie next to each other, the last one at `last`. */
-OIC_INLINE void NAME(oic_conv_tap_sums)(int count, C w, const T *x, ptrdiff_t last, MATH(oic_register) *sum)
+OIC_INLINE void NAME(oic_conv_tap_sums)(int count, C w, const C *x, ptrdiff_t last, MATH(oic_register) *sum)
 {
     const MATH(oic_register) all = MATH(oic_register_of)(w);
     OIC_UNROLLED
@@ -296,7 +396,7 @@ OIC_INLINE void NAME(oic_conv_tap_sums)(int count, C w, const T *x, ptrdiff_t la
 
 /* `count` registers of positions of one row, or of two, the last one `last` behind the first: y = all products and `more`.
    What the second row meets at a tap is what the first meets `apart` taps later: it is loaded once for both. */
-OIC_INLINE void NAME(oic_conv_registers)(int rows, int count, const NAME(oic_conv_lines) *l, const T *from, ptrdiff_t last, T *y)
+OIC_INLINE void NAME(oic_conv_registers)(int rows, int count, const NAME(oic_conv_lines) *l, const C *from, ptrdiff_t last, T *y)
 {
     MATH(oic_register) sum[2][ROW];
     const ptrdiff_t apart = rows == 2 ? l->apart : 0;
@@ -308,7 +408,7 @@ OIC_INLINE void NAME(oic_conv_registers)(int rows, int count, const NAME(oic_con
         NAME(oic_conv_tap_sums)(count, l->w[k], from + l->at[k], last, sum[0]);
     }
     for (ptrdiff_t k = apart; k < l->n; ++k) {
-        const T *const x = from + l->at[k];
+        const C *const x = from + l->at[k];
         NAME(oic_conv_tap_sums)(count, l->w[k], x, last, sum[0]);
         if (rows == 2) {
             NAME(oic_conv_tap_sums)(count, l->w[k - apart], x, last, sum[1]);
@@ -322,14 +422,14 @@ OIC_INLINE void NAME(oic_conv_registers)(int rows, int count, const NAME(oic_con
         OIC_UNROLLED
         for (int i = 0; i < count; ++i) { /* added to zero first: -0 becomes 0 */
             const MATH(oic_register) all = (MATH(oic_register_of)((C)0) + sum[r][i]) + MATH(oic_register_of)(l->more);
-            MATH(oic_register_store)(y + r * l->down + (i < count - 1 ? i * WIDTH : last), all);
+            NAME(oic_conv_give)(y + r * l->down + (i < count - 1 ? i * WIDTH : last), all);
         }
     }
 }
 
 /* The same for all columns, a register of them at least; some of the last ones are computed twice.  `most` registers at once:
    more than PAIR of one row alone. */
-OIC_INLINE void NAME(oic_conv_row)(int rows, int most, const NAME(oic_conv_lines) *l, const T *from, ptrdiff_t columns, T *y)
+OIC_INLINE void NAME(oic_conv_row)(int rows, int most, const NAME(oic_conv_lines) *l, const C *from, ptrdiff_t columns, T *y)
 {
     for (ptrdiff_t left = columns; left > 0; left -= most * WIDTH, from += most * WIDTH, y += most * WIDTH) {
         const ptrdiff_t last = (left < most * WIDTH ? left : most * WIDTH) - WIDTH, count = (last + 2 * WIDTH - 1) / WIDTH;
@@ -352,7 +452,7 @@ OIC_INLINE void NAME(oic_conv_row)(int rows, int most, const NAME(oic_conv_lines
 }
 
 /* Row after row, of one input channel and at most a chunk of products, which are too few for tiles; arguments as below. */
-static inline void NAME(oic_conv_rows)(const NAME(oic_conv_view) *v, const T *w, const int32_t *at, ptrdiff_t n, T *y, const B_T *b,
+static inline void NAME(oic_conv_rows)(const NAME(oic_conv_view) *v, const C *w, const int32_t *at, ptrdiff_t n, T *y, const B_T *b,
                                        ptrdiff_t channels, ptrdiff_t rows, ptrdiff_t columns)
 {
     const ptrdiff_t plane = v->a->out_height * v->a->out_width, down = v->y.classes * v->a->out_width;
@@ -367,7 +467,7 @@ static inline void NAME(oic_conv_rows)(const NAME(oic_conv_view) *v, const T *w,
         if (columns < WIDTH) { /* what would be stored behind a row is not its own */
             T row[2 * WIDTH];
             for (ptrdiff_t m; i < rows; i += m) {
-                const T *const from = v->planes + i * v->x.extent;
+                const C *const from = v->planes + i * v->x.extent;
                 m = pairs && i + 2 <= rows ? 2 : 1;
                 if (m == 2) {
                     NAME(oic_conv_registers)(2, 1, &l, from, 0, row);
@@ -375,7 +475,11 @@ static inline void NAME(oic_conv_rows)(const NAME(oic_conv_view) *v, const T *w,
                     NAME(oic_conv_registers)(1, 1, &l, from, 0, row);
                 }
                 for (ptrdiff_t j = 0; j < m; ++j) {
+#if X_IS_COMPUTED
                     MATH(oic_row_copy)(y + r * plane + (i + j) * down, row + j * WIDTH, columns);
+#else
+                    memcpy(y + r * plane + (i + j) * down, row + j * WIDTH, (size_t)columns * sizeof(T));
+#endif
                 }
             }
         }
@@ -389,7 +493,7 @@ static inline void NAME(oic_conv_rows)(const NAME(oic_conv_view) *v, const T *w,
 }
 
 /* Some output channels at the positions of a class in a block, tile by tile; arguments as below. */
-OIC_LOOP void NAME(oic_conv_tiles)(const NAME(oic_conv_view) *v, const T *w, const int32_t *at, const int32_t *ends, T *y,
+OIC_LOOP void NAME(oic_conv_tiles)(const NAME(oic_conv_view) *v, const C *w, const int32_t *at, const int32_t *ends, T *y,
                                    const B_T *b, ptrdiff_t channels, ptrdiff_t rows, const oic_conv_lanes *lanes)
 {
     const ptrdiff_t side = MATH(oic_tile_panels)(channels), columns = lanes->columns, pitch = lanes->pitch, span = lanes->span;
@@ -423,7 +527,7 @@ OIC_LOOP void NAME(oic_conv_tiles)(const NAME(oic_conv_view) *v, const T *w, con
 /* Some output channels at the positions of a class in a block, which are so many rows of columns, and begin at y: of the first
    channel the products begin at w, and for all at `at`. */
 OIC_INLINE void NAME(oic_conv_class)(const NAME(oic_conv_view) *v, const NAME(oic_conv_view) *seen, oic_conv_lanes *lanes,
-                                     const T *w, const int32_t *at, const int32_t *ends, T *y, const B_T *b, ptrdiff_t channels,
+                                     const C *w, const int32_t *at, const int32_t *ends, T *y, const B_T *b, ptrdiff_t channels,
                                      ptrdiff_t rows, ptrdiff_t columns)
 {
     if (v->inputs == 1 && v->chunks == 1 && v->x.classes == 1 && 2 * columns >= WIDTH && channels <= FEW) {
@@ -433,6 +537,44 @@ OIC_INLINE void NAME(oic_conv_class)(const NAME(oic_conv_view) *v, const NAME(oi
     const ptrdiff_t side = channels > 3 ? MATH(oic_tile_panels)(channels) : 1;
     oic_conv_lanes_set(lanes, columns, v->x.extent, OIC_CONV_LANES, side * OIC_LANES);
     NAME(oic_conv_tiles)(seen, w, at, ends, y, b, channels, rows, lanes);
+}
+
+/* How many units there are. */
+static inline ptrdiff_t NAME(oic_conv_units)(const ARGS(oic_conv_planes) *a, int transposed)
+{
+    const ptrdiff_t down = transposed ? (a->out_height + a->stride_y - 1) / a->stride_y : a->out_height;
+    const ptrdiff_t along = transposed ? (a->out_width + a->stride_x - 1) / a->stride_x : a->out_width;
+    const ptrdiff_t blocks_y = (down + a->rows - 1) / a->rows, blocks_x = (along + a->columns - 1) / a->columns;
+    return a->batch * a->groups * oic_conv_parts(a->outputs / a->groups) * blocks_y * blocks_x;
+}
+
+/* Elements of y, a share of them for units first..end-1, one by one: weights that are not finite meet x alone. */
+OIC_LOOP void NAME(oic_conv_apart)(const NAME(oic_conv_view) *v, ptrdiff_t first, ptrdiff_t end)
+{
+    const ARGS(oic_conv_planes) *const a = v->a;
+    const ptrdiff_t window = v->y.taps * v->x.taps, units = NAME(oic_conv_units)(a, v->y.transposed);
+    const int64_t all = (int64_t)a->batch * a->outputs * a->out_height * a->out_width;
+    const ptrdiff_t last = (ptrdiff_t)(all * end / units);
+    for (ptrdiff_t i = (ptrdiff_t)(all * first / units); i < last; ++i) {
+        const ptrdiff_t ox = i % a->out_width, oy = i / a->out_width % a->out_height;
+        const ptrdiff_t o = i / a->out_width / a->out_height % a->outputs, n = i / a->out_width / a->out_height / a->outputs;
+        C total = (C)0, sum = (C)0;
+        for (ptrdiff_t k = 0, c = o / v->outputs * v->inputs, ky = 0, kx = 0; k < v->products; ++k) {
+            const ptrdiff_t row = oic_conv_element(&v->y, oy, ky), column = oic_conv_element(&v->x, ox, kx);
+            if (row >= 0 && column >= 0) {
+                const ptrdiff_t at = v->y.transposed ? (c * v->outputs + o % v->outputs) * window + k % window : o * v->products + k;
+                sum = MATH(oic_madd)(LOAD(a->w, at), LOAD(a->x, ((n * a->channels + c) * a->height + row) * a->width + column), sum);
+            }
+            if ((k + 1) % OIC_CHUNK == 0 || k + 1 == v->products) {
+                total += sum;
+                sum = (C)0;
+            }
+            kx = kx + 1 < v->x.taps ? kx + 1 : 0;
+            ky = kx > 0 ? ky : ky + 1 < v->y.taps ? ky + 1 : 0;
+            c += kx == 0 && ky == 0;
+        }
+        STORE(a->y, i, a->b != NULL ? total + (C)B_LOAD(a->b, o) : total);
+    }
 }
 
 /* Units first..end-1: OIC_CONV_OUTPUTS output channels of a group, or fewer, in a block of an image.  Any division has the
@@ -453,14 +595,21 @@ static inline void NAME(oic_conv_in_planes)(const ARGS(oic_conv_planes) *a, int 
     v.chunks = (v.products + OIC_CHUNK - 1) / OIC_CHUNK;
     v.planes = oic_own(a->work, worker, (size_t)a->room);
     ptrdiff_t *const held = oic_conv_held(v.planes, a->room);
-    T *const spare = v.planes + v.inputs * v.y.phases * v.x.phases * v.size;
+    C *const spare = v.planes + v.inputs * v.y.phases * v.x.phases * v.size;
     for (ptrdiff_t i = 0; i < SPARE; ++i) {
-        spare[i] = (T)0;
+        spare[i] = (C)0;
     }
-    v.at = (int32_t *)(void *)(spare + SPARE);
+    const int ordered = transposed && a->given != 0;
+    v.filters = ordered || !X_IS_COMPUTED ? spare + SPARE : NULL;
+    v.at = (int32_t *)(void *)(spare + SPARE + (v.filters != NULL ? OIC_CONV_FILTERS * v.products : 0));
     v.ends = v.at + v.products;
+    v.taps = ordered ? v.ends + v.y.classes * v.x.classes * v.chunks : NULL;
     const NAME(oic_conv_view) seen = v; /* by what is not inlined, so that v need not be in memory */
     NAME(oic_conv_tables)(&seen);
+    if (a->given > 1) {
+        NAME(oic_conv_apart)(&seen, first, end);
+        return;
+    }
     const ptrdiff_t parts = oic_conv_parts(v.outputs), blocks_y = oic_conv_blocks(&v.y), blocks_x = oic_conv_blocks(&v.x);
     for (ptrdiff_t unit = first; unit < end; ++unit) {
         const ptrdiff_t part = unit % parts, block = unit / parts, at_y = block / blocks_x % blocks_y;
@@ -483,19 +632,31 @@ static inline void NAME(oic_conv_in_planes)(const ARGS(oic_conv_planes) *a, int 
                 m = (rest + tiles - 1) / tiles; /* as even as can be */
                 T *const y = a->y + ((n * a->outputs + o) * a->out_height + fy + y0 * v.y.classes) * a->out_width +
                              fx + x0 * v.x.classes;
-                NAME(oic_conv_class)(&v, &seen, &lanes, a->w + o * v.products + k, v.at + k, ends, y,
-                                     a->b != NULL ? a->b + o : NULL, m, rows, columns);
+                const C *w = (const C *)(const void *)(a->w + o * v.products + k);
+                if (v.filters != NULL) {
+                    NAME(oic_conv_laid)(&seen, o, m, k, ends[v.chunks - 1]);
+                    w = v.filters;
+                }
+                NAME(oic_conv_class)(&v, &seen, &lanes, w, v.at + k, ends, y, a->b != NULL ? a->b + o : NULL, m, rows, columns);
             }
             k += ends[v.chunks - 1];
         }
     }
 }
 
-/* How many units there are. */
-static inline ptrdiff_t NAME(oic_conv_units)(const ARGS(oic_conv_planes) *a, ptrdiff_t down, ptrdiff_t along)
+/* A call, with what is found among weights that are given: whether zeros would meet what is not finite. */
+static inline ARGS(oic_conv_planes) NAME(oic_conv_found)(const ARGS(oic_conv_planes) *a, int transposed)
 {
-    const ptrdiff_t blocks_y = (down + a->rows - 1) / a->rows, blocks_x = (along + a->columns - 1) / a->columns;
-    return a->batch * a->groups * oic_conv_parts(a->outputs / a->groups) * blocks_y * blocks_x;
+    ARGS(oic_conv_planes) found = *a;
+    if (a->given && (transposed || a->padding_y > 0 || a->padding_x > 0)) {
+        const ptrdiff_t n = (transposed ? a->channels : a->outputs) / a->groups * (transposed ? a->outputs : a->channels);
+        int finite = 1;
+        for (ptrdiff_t i = 0; i < n * a->taps_y * a->taps_x; ++i) {
+            finite &= OIC_PASTE(oic_finite_, OIC_X)(a->w[i]);
+        }
+        found.given = finite ? 1 : 2;
+    }
+    return found;
 }
 
 static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
@@ -505,8 +666,9 @@ static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first,
 
 static inline void NAME(oic_conv_planes)(const ARGS(oic_conv_planes) *a)
 {
+    const ARGS(oic_conv_planes) found = NAME(oic_conv_found)(a, 0);
     oic_conv_begin(a->work, 1, a->room);
-    NAME(oic_conv_in_planes)(a, 0, 0, NAME(oic_conv_units)(a, a->out_height, a->out_width), 0);
+    NAME(oic_conv_in_planes)(&found, 0, 0, NAME(oic_conv_units)(a, 0), 0);
 }
 
 static inline void NAME(oic_conv_transpose_planes_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
@@ -516,10 +678,9 @@ static inline void NAME(oic_conv_transpose_planes_part)(const void *args, ptrdif
 
 static inline void NAME(oic_conv_transpose_planes)(const ARGS(oic_conv_transpose_planes) *a)
 {
-    const ptrdiff_t down = (a->out_height + a->stride_y - 1) / a->stride_y;
-    const ptrdiff_t along = (a->out_width + a->stride_x - 1) / a->stride_x;
+    const ARGS(oic_conv_planes) found = NAME(oic_conv_found)(a, 1);
     oic_conv_begin(a->work, 1, a->room);
-    NAME(oic_conv_in_planes)(a, 1, 0, NAME(oic_conv_units)(a, down, along), 0);
+    NAME(oic_conv_in_planes)(&found, 1, 0, NAME(oic_conv_units)(a, 1), 0);
 }
 
 #if defined(OIC_POOL_H)
@@ -527,15 +688,17 @@ static inline void NAME(oic_conv_transpose_planes)(const ARGS(oic_conv_transpose
 static inline void NAME(oic_conv_planes_divided)(oic_pool *pool, int most, ptrdiff_t units, int64_t work,
                                                  const ARGS(oic_conv_planes) *a)
 {
+    const ARGS(oic_conv_planes) found = NAME(oic_conv_found)(a, 0);
     oic_conv_begin(a->work, most, a->room);
-    oic_divide(pool, most, units, work, NAME(oic_conv_planes_part), a);
+    oic_divide(pool, most, units, work, NAME(oic_conv_planes_part), &found);
 }
 
 static inline void NAME(oic_conv_transpose_planes_divided)(oic_pool *pool, int most, ptrdiff_t units, int64_t work,
                                                            const ARGS(oic_conv_transpose_planes) *a)
 {
+    const ARGS(oic_conv_planes) found = NAME(oic_conv_found)(a, 1);
     oic_conv_begin(a->work, most, a->room);
-    oic_divide(pool, most, units, work, NAME(oic_conv_transpose_planes_part), a);
+    oic_divide(pool, most, units, work, NAME(oic_conv_transpose_planes_part), &found);
 }
 #endif
 
@@ -546,4 +709,5 @@ static inline void NAME(oic_conv_transpose_planes_divided)(oic_pool *pool, int m
 #undef FEW
 #undef PAIR
 #undef SPARE
+#undef WIDENS
 #include "end.h"

@@ -150,7 +150,7 @@ def convolution(name: str) -> Callable[[np.random.Generator], Case]:
     axes, transposed = int(name[-2]), "transpose" in name
 
     def case(rng: np.random.Generator) -> Case:
-        x = _of(rng, ["f32"] * 10 + ["i8"] * 8 + ["u8", "f64", "f64", "bf16", "f16", "i16", "i32"])
+        x = _of(rng, ["f32"] * 9 + ["i8"] * 8 + ["bf16", "f16"] * 3 + ["f8", "u8", "f64", "f64", "i16", "i32"])
         groups = int(rng.choice([1, 1, 1, 1, 1, 2, 5]))
         inputs, outputs = (int(rng.choice([1, 2, 3, 4, 8, 15, 16, 17, 32, 33])) for _ in range(2))
         channels, filters = groups * inputs, groups * outputs

@@ -32,6 +32,8 @@ LEAST = 48
 PLANES_COST = 0.85  # of weights that go by beside full registers of positions, where panels that are read once cost 1
 SPARE, CHUNK = 8 * LANES, 256  # of conv_planes.h: behind the planes, lanes of OIC_TILE_PANELS; and OIC_CHUNK
 OUTPUTS, WHOLE, HELD = 48, 12, 8  # of conv_axis.h: bytes of what is held
+FILTERS = 8  # of conv_axis.h: OIC_CONV_FILTERS
+ROWS = 4  # of conv_range.h: OIC_CONV_ROWS
 FOUR, WORD_ROWS = 4, 12  # of conv_planes_int.h: input channels that lie together; OIC_WORD_ROWS, at most;
 NEARS = 8  # registers of places of a word
 BYTE_ROWS = 4  # of bytes.h: OIC_BYTE_ROWS
@@ -242,9 +244,14 @@ class Convolution(Sums):
             **by_axis(stride=stride, padding=padding, dilation=dilation), **self.scaling(),
         )  # fmt: skip
 
+    def _fits_panels(self) -> bool:
+        """Weights are a matrix, and one product has them all."""
+        return self.taps is not None and self.x.dtype.is_float and self.groups == 1
+
     def _fits_planes(self) -> bool:
-        """Weights are a matrix, and of the type that is computed in."""
-        return self.taps is not None and self.x.dtype.is_float and self.x.dtype.bits >= 32
+        """Weights are a matrix, or of a size that is known, and there are some."""
+        known = all(isinstance(size, int) and size > 0 for size in self.w.shape)
+        return self.x.dtype.is_float and (self.taps is not None or known)
 
     def _in_words(self) -> bool:
         """Weights are a matrix of bytes."""
@@ -261,7 +268,7 @@ class Convolution(Sums):
         return channels, (rows, columns)
 
     def _panel_args(self) -> KernelArgs:
-        each = self.x.dtype.nbytes(dims.maximum(self.w.shape[1]) + dims.maximum(self._outputs()))
+        each = self.x.dtype.computed.nbytes(dims.maximum(self.w.shape[1]) + dims.maximum(self._outputs()))
         positions = math.prod(dims.maximum(size) for size in self.result.shape[-self.spatial :])
         room = max(1, min(positions, MOST_ROWS, MOST_BYTES // (each or 1)))  # whose windows are gathered at a time
         return {**self._args(), "work": Scratch(room * each), "room": room}
@@ -271,7 +278,7 @@ class Convolution(Sums):
     def _blocks(self) -> tuple[tuple[int, int], int, int]:
         """Sizes of a block in planes: positions along both axes, elements of a row of a plane, and of all planes."""
         (strides, paddings, dilations), (channels, taps) = self._settings(), self._most()
-        width = self.x.dtype.bits // 8
+        width = self.x.dtype.computed.bits // 8
         if self._in_words():
             width = 4
             if self._in_rows():  # a tap is a word of two
@@ -305,7 +312,13 @@ class Convolution(Sums):
         products = dims.maximum(dims.product(self._window()))
         classes = math.prod(self._setting("stride", 1)) if self.transposed else 1
         tables = products + classes * -(-products // CHUNK)
-        return self._in_blocks(rows, columns, (elements + SPARE) * self.x.dtype.bits // 8 + 4 * tables)
+        given, numbers = self.taps is None, elements + SPARE
+        if given and self.transposed:
+            tables += math.prod(self._most()[1])
+        if self.x.dtype is not self.x.dtype.computed or (given and self.transposed):
+            numbers += FILTERS * products
+        members = self._in_blocks(rows, columns, self.x.dtype.computed.nbytes(numbers) + 4 * tables)
+        return {**members, "given": flag(given)}
 
     def _in_blocks(self, rows: int, columns: int, room: int) -> KernelArgs:
         """The members, with those of blocks of positions, and bytes of memory for each thread, oic_conv_held's too."""
@@ -376,6 +389,11 @@ class Convolution(Sums):
         blocks = (dims.floor_div(size + step * count - 1, step * count) for size, step, count in ends)
         return dims.product([*self.x.shape[: -self.spatial - 1], self.groups, self._parts(), *blocks])
 
+    def _lines(self) -> Dim:
+        """Rows of the result, of a few output channels of a group each."""
+        few = dims.floor_div(dims.floor_div(self._outputs(), self.groups) + ROWS - 1, ROWS)
+        return dims.product([*self.x.shape[: -self.spatial - 1], self.groups, few, self._sizes(self.result)[0]])
+
     def _fits_bytes(self) -> bool:
         """Sums of 32 bits of bytes as they are declared."""
         return self.x.dtype is i8 and self.result.dtype.bits <= 32 and self.taps is None
@@ -402,6 +420,8 @@ class Convolution(Sums):
         """The more, the fewer lanes have positions: behind the rows of a block, and of a last register."""
         if not target.hosted:
             return math.inf  # there is no room for planes
+        if self.taps is None:
+            return 0.0  # else they are summed for one position after the other
         (rows, columns), wide, _ = self._blocks()
         pitch = min(wide, -(-columns // EIGHT) * EIGHT)  # of conv_lanes.h
         lanes = -(-((rows - 1) * pitch + columns) // LANES) * LANES
@@ -410,7 +430,7 @@ class Convolution(Sums):
     kernels: ClassVar[tuple[Kernel, ...]] = (
         Kernel("conv_planes", _types, _plane_args, fits=_fits_planes, cost=_cost_of_planes,
                units=_units, work=products, phases=True),
-        Kernel("conv_panels", _types, _panel_args, fits=lambda op: op._fits_planes() and op.groups == 1,
+        Kernel("conv_panels", lambda op: (op.x.dtype.computed, *op._types()[1:]), _panel_args, fits=_fits_panels,
                takes={"w": PANELS}, cost=lambda op, target: streamed(op.w, PANELS),
                units=lambda op: dims.floor_div(op._outputs() + STREAM - 1, STREAM),
                rows=lambda op: dims.product(op.result.shape), work=products, phases=True),
@@ -428,7 +448,7 @@ class Convolution(Sums):
         *or_requantized(
             Kernel("conv_bytes", _types, _byte_args, fits=_fits_bytes, cost=_cost_of_bytes)),
         *or_requantized(
-            Kernel("conv", _types, _args, fits=lambda op: not op._in_words(),
+            Kernel("conv", _types, _args, fits=lambda op: not op._in_words(), units=_lines, work=products,
                    cost=lambda op, target: streamed(op.w, "") * (1 + target.costs.staged))),
     )  # fmt: skip
 

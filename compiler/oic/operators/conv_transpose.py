@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from itertools import product
 
@@ -27,14 +28,15 @@ class ConvolutionTranspose(Convolution):
 
     kernels = (
         Kernel("conv_planes", Convolution._types, Convolution._plane_args, call="conv_transpose_planes",
-               fits=Convolution._fits_planes, units=Convolution._units, work=products, phases=True),
+               fits=Convolution._fits_planes, units=Convolution._units, work=products, phases=True,
+               cost=lambda op, target: 0.0 if target.hosted else math.inf),
         *or_requantized(
             Kernel("conv", Convolution._types, Convolution._args, call="conv_transpose",
-                   fits=lambda op: op.taps is None)),
+                   fits=lambda op: op.taps is None, units=Convolution._lines, work=products)),
     )  # fmt: skip
 
     def flattens(self, target: Target) -> bool:
-        return target.hosted and self.x.dtype.bits >= 32 and super().flattens(target)
+        return target.hosted and self.x.dtype.is_float and super().flattens(target)
 
     def _inputs(self) -> Dim:
         return super()._inputs() if self.taps else self.w.shape[0]

@@ -10,6 +10,7 @@
 
 #define OIC_CONV_OUTPUTS 48 /* output channels that a thread takes at a time at most, which share what is copied of x */
 #define OIC_CONV_WHOLE 12   /* and so few are not divided */
+#define OIC_CONV_FILTERS 8  /* rows of a tile, at most */
 
 /* Positions `classes` apart meet the same taps, at neighbours of one plane: class f has positions f + j * classes, j from 0 on.
    Element r of phase p of the planes of a block from j0 on is element (j0 + r) * step + p + low of x. */
@@ -42,6 +43,14 @@ static inline ptrdiff_t oic_conv_tap(const oic_conv_axis *axis, ptrdiff_t f, ptr
         return at / s;
     }
     return (f + axis->padding - at) % s == 0 ? (f + axis->padding - at) / s - axis->low : -1;
+}
+
+/* Which element of x tap k meets at a position of the result; -1 for none. */
+static inline ptrdiff_t oic_conv_element(const oic_conv_axis *axis, ptrdiff_t position, ptrdiff_t k)
+{
+    const ptrdiff_t s = axis->transposed ? axis->stride : 1, at = k * axis->dilation;
+    const ptrdiff_t i = axis->transposed ? position + axis->padding - at : position * axis->stride + at - axis->padding;
+    return i >= 0 && i % s == 0 && i / s < axis->size ? i / s : -1;
 }
 
 /* Parts of so many output channels: an even number, for threads. */
