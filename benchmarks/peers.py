@@ -340,7 +340,7 @@ def streams(run: Run) -> None:
 def convolve(run: Run) -> None:
     """Convolutions, a layer alone."""
     a = run.arguments
-    for precision, threads in itertools.product([p for p in ("f32", "q8") if p in a.precisions], a.threads):
+    for precision, threads in itertools.product([p for p in a.precisions if p != "q4"], a.threads):
         workers = run.workers("convolutions", precision=precision, threads=threads)
         for name in layers(precision):
             figures, limits = run.alternate(workers, threads, "seconds", name, 20)

@@ -1,7 +1,8 @@
 """Convolutions with constant filters and a bias, one image at a time, called from Python.
 
-In f32, or of bytes that become bytes again (q8): sums in 32 bits, scaled by a factor for each output channel.  The
-others take their images as bytes without a sign, which they are made for on x86; oic, with one.
+In f32; in f16 and bf16, images and filters and results; or of bytes that become bytes again (q8): sums in 32 bits,
+scaled by a factor for each output channel.  The others take their images as bytes without a sign, which they are made
+for on x86; oic, with one.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -97,7 +99,7 @@ LAYERS = {
 
 def layers(precision: str) -> list[str]:
     """Those that there are in a precision: onnxruntime transposes none of bytes."""
-    return [name for name, layer in LAYERS.items() if precision == "f32" or not layer.transposed]
+    return [name for name, layer in LAYERS.items() if precision != "q8" or not layer.transposed]
 
 
 class Engine:
@@ -122,10 +124,12 @@ class Engine:
         return found
 
 
-def _oic(layer: Layer, threads: int) -> Step:
-    given = layer.arrays()
+def _oic(layer: Layer, threads: int, kind: str = "f32") -> Step:
+    from oic.dtypes import ALL
+
+    given = {name: array.astype(ALL[kind].np) for name, array in layer.arrays().items()}
     body = f"op {layer.operator}(x, w, b=b, {_settings(layer)}) >> y;"
-    return _compiled(layer, "f32", "f32", given, {}, body, threads)
+    return _compiled(layer, kind, kind, given, {}, body, threads)
 
 
 def _oic_bytes(layer: Layer, threads: int) -> Step:
@@ -210,11 +214,11 @@ def _session(layer: Layer, node: Any, kept: list[Any], x: np.ndarray, threads: i
     return lambda: session.run(None, {"x": x[None]})
 
 
-def _torch(layer: Layer, threads: int) -> Step:
+def _torch(layer: Layer, threads: int, kind: str = "float32") -> Step:
     import torch
 
     torch.set_num_threads(threads)
-    given = {name: torch.from_numpy(array) for name, array in layer.arrays().items()}
+    given = {name: torch.from_numpy(array).to(getattr(torch, kind)) for name, array in layer.arrays().items()}
     operator = getattr(torch.nn.functional, layer.operator)
     x, settings = given["x"][None], {n: getattr(layer, n) for n in ("stride", "padding", "dilation", "groups")}
 
@@ -250,5 +254,7 @@ def _torch_bytes(layer: Layer, threads: int) -> Step:
 
 ENGINES = {
     "f32": {"oic": _oic, "onnxruntime": _onnxruntime, "torch": _torch},
+    "f16": {"oic": partial(_oic, kind="f16"), "torch": partial(_torch, kind="float16")},
+    "bf16": {"oic": partial(_oic, kind="bf16"), "torch": partial(_torch, kind="bfloat16")},
     "q8": {"oic": _oic_bytes, "onnxruntime": _onnxruntime_bytes, "torch": _torch_bytes},
 }
