@@ -7,6 +7,7 @@
 #define PRODUCT_THEN NAME(oic_linear_q4_then)
 #define PRODUCT_STREAMS NAME(oic_linear_q4_streams)
 #define PRODUCT_PART NAME(oic_linear_q4_part)
+#define PRODUCT_NEAR NAME(oic_linear_q4_near)
 #define PRODUCT_DIVIDED NAME(oic_linear_q4_divided)
 #define WEIGHT_BITS 4
 #include "quantized_product.inc.h"

@@ -7,6 +7,7 @@
 #define PRODUCT_THEN NAME(oic_linear_q8_then)
 #define PRODUCT_STREAMS NAME(oic_linear_q8_streams)
 #define PRODUCT_PART NAME(oic_linear_q8_part)
+#define PRODUCT_NEAR NAME(oic_linear_q8_near)
 #define PRODUCT_DIVIDED NAME(oic_linear_q8_divided)
 #define WEIGHT_BITS 8
 #include "quantized_product.inc.h"

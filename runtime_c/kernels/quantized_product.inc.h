@@ -154,9 +154,32 @@ static inline void PRODUCT_PART(const void *args, ptrdiff_t first, ptrdiff_t end
     }
 }
 
+#if OIC_HOSTED
+/* One row times all of w: sums go from registers to where they are wanted. */
+static inline void PRODUCT_NEAR(const ARGS(PRODUCT) *a)
+{
+    float sums[OIC_TURN * OIC_STREAM];
+    const int stored = X_IS_COMPUTED && a->b == NULL && a->then == NULL; /* as they are */
+    float *const to = stored ? (float *)(void *)a->y : sums;
+    PRODUCT_PREPARE(a, 0, 1, 0);
+    OIC_JOIN_2(oic_quantized_near, WEIGHT_BITS)(to, a->work, a->w, a->K, a->N);
+    if (a->then != NULL) {
+        PRODUCT_THEN(a, to, a->N, 0, 1, 0, a->N);
+    } else if (!stored) {
+        PRODUCT_STORE(a, to, a->y, 0, a->N);
+    }
+}
+#endif
+
 static inline void NAME(PRODUCT)(const ARGS(PRODUCT) *a)
 {
     const ptrdiff_t rows = oic_product(a->rank, a->shape) * a->M;
+#if OIC_HOSTED
+    if (rows == 1 && a->N <= OIC_TURN * OIC_STREAM && a->N * a->K <= OIC_QUANTIZED_NEAR * 8 / WEIGHT_BITS) {
+        PRODUCT_NEAR(a);
+        return;
+    }
+#endif
     if (rows <= a->room) { /* of one turn no copy is made: to read at once what has just been written in parts takes a while */
         PRODUCT_PREPARE(a, 0, rows, 0);
         PRODUCT_PART(a, 0, oic_streams(a->N), 0);
@@ -191,6 +214,7 @@ static inline void PRODUCT_DIVIDED(oic_pool *pool, int most, ptrdiff_t units, in
 #undef PRODUCT_STORE
 #undef PRODUCT_THEN
 #undef PRODUCT_STREAMS
+#undef PRODUCT_NEAR
 #undef PRODUCT_PART
 #undef PRODUCT_DIVIDED
 #undef FEW

@@ -252,6 +252,33 @@ OIC_LOOP void Q(oic_quantized_block)(float *restrict sum, ptrdiff_t first, ptrdi
     }
 }
 
+#if OIC_HOSTED
+/* y[N] = the one row of x in work times w, stream by stream. */
+OIC_LOOP void Q(oic_quantized_near)(float *restrict y, const void *work, const void *w, ptrdiff_t K, ptrdiff_t N)
+{
+    const ptrdiff_t groups = oic_groups(K), all = oic_panels(N), step = groups * OIC_STREAM_PANELS;
+    oic_quantized m = {.x = work, .w = w, .panels = OIC_STREAM_PANELS, .groups = groups, .apart = 0, .results = NULL,
+                       .scales = (const oic_f16 *)(const void *)((const uint8_t *)w + all * groups * STEP)};
+    for (; N >= OIC_STREAM; N -= OIC_STREAM, y += OIC_STREAM, m.w += step * STEP, m.scales += step * OIC_PANEL) {
+#if defined(OIC_DOTS_CHAIN)
+        Q(oic_quantized_row)(y, OIC_STREAM_PANELS, &m);
+#else
+        Q(oic_quantized_block)(y, 0, 1, &m);
+#endif
+    }
+    if (N > 0) {
+        float sum[OIC_STREAM];
+        m.panels = oic_panels(N);
+#if defined(OIC_DOTS_CHAIN)
+        Q(oic_quantized_one)(sum, &m);
+#else
+        Q(oic_quantized_block)(sum, 0, 1, &m);
+#endif
+        memcpy(y, sum, (size_t)N * sizeof *y);
+    }
+}
+#endif
+
 #if OIC_STREAMS > 1
 /* sum[OIC_STREAMS][n][OIC_STREAM] = n rows of x times OIC_STREAMS streams of full width, a panel of each in turn. */
 OIC_INLINE void Q(oic_quantized_streams)(float *restrict sum, int n, const oic_quantized *m)
