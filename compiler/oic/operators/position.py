@@ -33,6 +33,17 @@ def is_one(op: Op, where: str) -> bool:
     return given.tensor.size == 1
 
 
+def turns_of(positions: Any, rows: int, half: int, base: Any, freqs: Array | None) -> Array:
+    """f32 cosines and then sines [.., rows, 2·half] of positions that are one for row 0, or one a row."""
+    if freqs is None:
+        freqs = (float(base) ** (-2.0 * np.arange(half) / (2 * half))).astype(np.float32)
+    given: Any = np.asarray(positions).astype(np.int64)
+    if given.size == 1:
+        given = given.reshape(()) + np.arange(rows)
+    angle = (given.astype(np.float32)[..., None] * freqs.astype(np.float32)).astype(np.float64)
+    return np.concatenate([np.cos(angle), np.sin(angle)], axis=-1).astype(np.float32)
+
+
 def one_or_each(given: Any, rank: int) -> tuple[Value | None, tuple[Dim | Stride, ...], Any]:
     """Positions as (pointer or None, its strides, aligned to the right of so many axes, the one for all otherwise)."""
     if not isinstance(given, Value) or is_index(given) or given.tensor.size == 1:
@@ -50,6 +61,7 @@ class Rope(Operator, name="rope"):
     base     of the default freqs
     style    "half": element d turns with d + dims/2; "interleaved": 2d turns with 2d + 1
     dims     elements that turn, even, default Dh; those beyond are unchanged
+    turns    the compiler's: f32 [N, dims] or [.., N, dims], cosines and sines, instead of pos, freqs and base
     result   the type of x
 
     angle = f32(position)·f32(freq); its cosine and sine and the products in f32 (for f64 too),
@@ -64,7 +76,9 @@ class Rope(Operator, name="rope"):
     base: float | int | Value = 10000.0
     style: str = "half"
     dims: int | None = None
+    turns: Value | None = None
 
+    derived = ("turns",)
     allowed = FLT
     words = {"style": ("half", "interleaved")}
     tensors = ("pos",)
@@ -88,6 +102,9 @@ class Rope(Operator, name="rope"):
             if pos.tensor.rank not in (1, len(rows)):
                 raise OpError("shape-mismatch", f"{pos.type} is not one position a row of {self.x.type}", "pos")
             self.require_shape("pos", rows[-pos.tensor.rank :])
+        if self.turns is not None:
+            self.require("turns", (f32,))
+            self.require_shape("turns", [*self.x.shape[-1 - self.turns.tensor.rank : -2], turned])
         return [self.x.type]
 
     def checks(self) -> list[Op]:
@@ -100,20 +117,12 @@ class Rope(Operator, name="rope"):
             raise OpError("op-setting", f"dims must be given: {turned} is not known at build", "dims")
         return turned
 
-    def _angles(self, shape: tuple[int, ...], freqs: Array | None) -> Array:
-        """f32 angles [.., N, 1, dims/2]."""
+    def reference(self, x: Array, freqs: Array | None = None, turns: Array | None = None) -> Array:
         half = self._turned() // 2
-        if freqs is None:
-            base: Any = self.base
-            freqs = (float(base) ** (-2.0 * np.arange(half) / (2 * half))).astype(np.float32)
-        given: Any = np.asarray(self.pos).astype(np.int64)
-        if given.size == 1:
-            given = given.reshape(()) + np.arange(shape[-3])
-        return given.astype(np.float32)[..., None, None] * freqs.astype(np.float32)
-
-    def reference(self, x: Array, freqs: Array | None = None) -> Array:
-        angle = self._angles(x.shape, freqs).astype(np.float64)
-        cos, sin = (f(angle).astype(np.float32).astype(np.float64) for f in (np.cos, np.sin))
+        if turns is None:
+            turns = turns_of(self.pos, x.shape[-3], half, self.base, freqs)
+        wide = turns.astype(np.float64)[..., None, :]
+        cos, sin = wide[..., :half], wide[..., half:]
         y = x.astype(np.float64)
         first, second = self._pairs()
         a, b = y[..., first], y[..., second]
@@ -136,18 +145,77 @@ class Rope(Operator, name="rope"):
         bound = rounded(y, 4 * epsilon(f32) * reach, self.x.dtype, reach)
         return np.where(np.arange(x.shape[-1]) < self._turned(), bound, 0.0)
 
+    def angles(self) -> RopeAngles:
+        """What it is turned by, as an op of its own."""
+        shape = [self.x.shape[-3]] if is_one(self, "pos") else list(self.values_of("pos")[0].shape)
+        return RopeAngles(shape, self._turned(), freqs=self.freqs, pos=self.pos, base=self.base, span=self.span)
+
     def _args(self) -> KernelArgs:
+        pointer, steps, first = one_or_each(self.pos, self.x.tensor.rank - 2)
+        return self._members(pos=pointer, ps=steps, first=first, freqs=self.freqs, base=Converted(self.base, "double"))
+
+    def _turned_args(self) -> KernelArgs:
+        assert self.turns is not None
+        own = self.turns.tensor.rank - 1
+        steps = (*[0] * (self.x.tensor.rank - 2 - own), *(Stride(self.turns, a) for a in range(own)))
+        return self._members(turns=self.turns, ts=steps)
+
+    def _members(self, **more: Any) -> KernelArgs:
         x = self.x
         lead, rows = x.shape[:-3], dict(zip(("N", "H", "D"), x.shape[-3:]))
-        pointer, steps, first = one_or_each(self.pos, len(lead) + 1)
         where = tuple(Stride(x, a) for a in range(x.tensor.rank - 1))
         return {
-            "x": x, "pos": pointer, "y": Out(), "rank": len(lead), "shape": lead, **rows, "xs": where,
-            "ps": steps, "first": first, "freqs": self.freqs, "base": Converted(self.base, "double"),
+            "x": x, "y": Out(), "rank": len(lead), "shape": lead, **rows, "xs": where, **more,
             "dims": self._turned(), "interleaved": flag(self.style == "interleaved"),
         }  # fmt: skip
 
-    kernels = (Kernel("rope", ("x",), _args, layouts={"x": 1}, inplace=("x",)),)
+    kernels = (
+        Kernel("rope", ("x",), _args, fits=lambda op: op.turns is None, layouts={"x": 1}, inplace=("x",)),
+        Kernel("rope_turned", ("x",), _turned_args, fits=lambda op: op.turns is not None, layouts={"x": 1},
+               inplace=("x",)),
+    )
+
+
+class RopeAngles(Operator, name="rope.angles"):
+    """Cosines and sines that several `rope` turn by: the compiler's own (`passes/share_angles.py`).
+
+    shape    of the positions: N, or the leading axes and N
+    dims     elements that turn
+    freqs, pos, base  those of rope
+    result   f32 [*shape, dims]: of each row the cosines of dims/2 angles, then their sines
+
+    As rope has them.
+    """
+
+    shape: list[Dim]
+    dims: int
+    freqs: Value | None = None
+    pos: int | Value = 0
+    base: float | int | Value = 10000.0
+
+    catalog = False
+    allowed = frozenset({f32})
+    tensors = ("pos",)
+
+    def infer(self) -> list[Type]:
+        return self.tensor(f32, [*self.shape, self.dims])
+
+    def reference(self, freqs: Array | None = None) -> Array:
+        sizes: Any = tuple(self.shape)
+        return turns_of(self.pos, sizes[-1], self.dims // 2, self.base, freqs)
+
+    def tolerance(self, y: Array, *inputs: Any) -> float:
+        return 2 * epsilon(f32)
+
+    def _args(self) -> KernelArgs:
+        pointer, steps, first = one_or_each(self.pos, len(self.shape))
+        return {
+            "pos": pointer, "y": Out(), "rank": len(self.shape) - 1, "shape": tuple(self.shape[:-1]),
+            "N": self.shape[-1], "ps": steps, "first": first, "freqs": self.freqs,
+            "base": Converted(self.base, "double"), "dims": self.dims,
+        }  # fmt: skip
+
+    kernels = (Kernel("rope_angles", ("result",), _args),)
 
 
 class RelativePositionBias(Operator, name="relative_position_bias"):

@@ -27,6 +27,7 @@ from oic.passes.schedule_checks import schedule_checks
 from oic.passes.select_kernels import select_kernels
 from oic.passes.select_members import select_members
 from oic.passes.serialize import serialize
+from oic.passes.share_angles import share_angles
 from oic.passes.whole_products import whole_products
 
 
@@ -74,6 +75,7 @@ PIPELINE: tuple[Step, ...] = (
          "fewest checks and effects", "indexed"),
     Step("schedule-checks", schedule_checks, "checks at the front: nothing is computed in vain, chains may fuse, and "
          "what is stored may be computed in its place", "indexed"),
+    Step("share-angles", share_angles, "once loops are as they stay, and positions are known before them", "indexed"),
     Step("fuse", fuse, "after checks have moved: an effect in between bars fusion", "indexed"),
     Step("fuse-epilogues", fuse_epilogues, "what is done to the results of products alone, as they are stored; before "
          "kernels are chosen, of which some can", "indexed"),
