@@ -42,6 +42,36 @@ static inline double oic_tree_f64(const double *restrict a)
 #endif
 }
 
+/* a[16] = the largest of each and of the numbers of its lane, of whole lanes x[n]. */
+static inline void oic_larger_f64(double *restrict a, const double *x, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i += OIC_LANES) {
+        for (ptrdiff_t l = 0; l < OIC_LANES; ++l) {
+            a[l] = x[i + l] > a[l] ? x[i + l] : a[l];
+        }
+    }
+}
+
+static inline void oic_larger_f32(float *restrict a, const float *x, ptrdiff_t n)
+{
+    if (OIC_WIDTH > 1) { /* gcc makes no vector code of the loop below */
+        oic_lanes_f32 all;
+        oic_lanes_load_f32(&all, a);
+        for (ptrdiff_t i = 0; i < n; i += OIC_LANES) {
+            for (int p = 0; p < OIC_PARTS_OF_LANES; ++p) {
+                all.part[p] = oic_register_max_f32(oic_register_load_f32(x + i + p * OIC_WIDTH), all.part[p]);
+            }
+        }
+        oic_lanes_store_f32(a, &all);
+        return;
+    }
+    for (ptrdiff_t i = 0; i < n; i += OIC_LANES) {
+        for (ptrdiff_t l = 0; l < OIC_LANES; ++l) {
+            a[l] = x[i + l] > a[l] ? x[i + l] : a[l];
+        }
+    }
+}
+
 #define OIC_S f32
 #include "sums.inc.h"
 

@@ -44,11 +44,7 @@ static inline S OF(oic_largest)(const S *x, ptrdiff_t n, S top)
     for (ptrdiff_t l = 0; l < OIC_LANES; ++l) {
         a[l] = top;
     }
-    for (ptrdiff_t i = 0; i < whole; i += OIC_LANES) {
-        for (ptrdiff_t l = 0; l < OIC_LANES; ++l) {
-            a[l] = x[i + l] > a[l] ? x[i + l] : a[l];
-        }
-    }
+    OF(oic_larger)(a, x, whole);
     for (ptrdiff_t i = whole; i < n; ++i) {
         a[i - whole] = x[i] > a[i - whole] ? x[i] : a[i - whole];
     }
