@@ -11,10 +11,13 @@ typedef struct {
     C eps;
 } ARGS(oic_batch_norm);
 
-static inline void NAME(oic_batch_norm)(const ARGS(oic_batch_norm) *a)
+/* Channels first..end-1 of all elements of the outer axes. */
+static inline void NAME(oic_batch_norm_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
+    const ARGS(oic_batch_norm) *const a = args;
     const ptrdiff_t channels = a->channels, inner = a->inner;
-    for (ptrdiff_t o = 0; o < a->outer * channels; ++o) {
+    (void)worker;
+    for (ptrdiff_t o = first; o < end; ++o) {
         const ptrdiff_t c = o % channels;
         const C scale = LOAD(a->gamma, c) / MATH(oic_sqrt)(LOAD(a->var, c) + a->eps);
         const C centre = LOAD(a->mean, c), added = LOAD(a->beta, c);
@@ -24,6 +27,11 @@ static inline void NAME(oic_batch_norm)(const ARGS(oic_batch_norm) *a)
             STORE(y, i, (LOAD(x, i) - centre) * scale + added);
         }
     }
+}
+
+static inline void NAME(oic_batch_norm)(const ARGS(oic_batch_norm) *a)
+{
+    NAME(oic_batch_norm_part)(a, 0, a->outer * a->channels, 0);
 }
 
 #include "end.h"

@@ -13,25 +13,32 @@ typedef struct {
     int exclusive;
 } ARGS(oic_cumsum);
 
-static inline void NAME(oic_cumsum)(const ARGS(oic_cumsum) *a)
+/* Units first..end-1 of columns.h. */
+static inline void NAME(oic_cumsum_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
+    const ARGS(oic_cumsum) *const a = args;
     const T *const x = a->x;
     T *const y = a->y;
     const ptrdiff_t n = a->n, inner = a->inner;
-    for (ptrdiff_t o = 0; o < a->outer; ++o) {
-        for (ptrdiff_t c = 0; c < inner; c += OIC_COLUMNS) {
-            const ptrdiff_t width = inner - c < OIC_COLUMNS ? inner - c : OIC_COLUMNS;
-            C total[OIC_COLUMNS] = {0};
-            for (ptrdiff_t k = 0; k < n; ++k) {
-                const ptrdiff_t row = (o * n + k) * inner + c;
-                for (ptrdiff_t e = 0; e < width; ++e) {
-                    const C before = total[e];
-                    total[e] = before + LOAD(x, row + e);
-                    STORE(y, row + e, a->exclusive ? before : total[e]);
-                }
+    (void)worker;
+    for (ptrdiff_t u = first; u < end;) {
+        const oic_columns at = oic_columns_at(u, end, inner, OIC_COLUMNS);
+        C total[OIC_COLUMNS] = {0};
+        for (ptrdiff_t k = 0; k < n; ++k) {
+            const ptrdiff_t row = (at.outer * n + k) * inner + at.first;
+            for (ptrdiff_t e = 0; e < at.count; ++e) {
+                const C before = total[e];
+                total[e] = before + LOAD(x, row + e);
+                STORE(y, row + e, a->exclusive ? before : total[e]);
             }
         }
+        u += at.units;
     }
+}
+
+static inline void NAME(oic_cumsum)(const ARGS(oic_cumsum) *a)
+{
+    NAME(oic_cumsum_part)(a, 0, a->outer * oic_columns_units(a->inner), 0);
 }
 
 #include "end.h"

@@ -89,50 +89,62 @@ static inline C NAME(oic_extreme_apart)(const ARGS(oic_max_axis) *a, ptrdiff_t k
     return best;
 }
 
-static inline void NAME(oic_extremes)(const ARGS(oic_max_axis) *a, int least)
+/* Units first..end-1 of reduced_axes.h. */
+static inline void NAME(oic_extremes)(const ARGS(oic_max_axis) *a, ptrdiff_t first, ptrdiff_t end, int least)
 {
     const T *const x = a->x;
     const ptrdiff_t n = a->n, inner = a->inner;
-    ptrdiff_t size, step;
     if (a->rank > 0) {
-        const ptrdiff_t kept = oic_reduced_count(a->rank, a->sizes, a->reduced, 0, &size, &step);
-        for (ptrdiff_t o = 0; o < kept; ++o) {
+        for (ptrdiff_t o = first; o < end; ++o) {
             STORE(a->y, o, NAME(oic_extreme_apart)(a, o, least));
         }
         return;
     }
-    for (ptrdiff_t o = 0; o < a->outer; ++o) {
-        const ptrdiff_t at = o * n * inner;
-        if (inner == 1) {
-            STORE(a->y, o, NAME(oic_extreme_row)(x, at, n, least));
-            continue;
+    if (inner == 1) {
+        for (ptrdiff_t o = first; o < end; ++o) {
+            STORE(a->y, o, NAME(oic_extreme_row)(x, o * n, n, least));
         }
-        for (ptrdiff_t c = 0; c < inner; c += OIC_COLUMNS) {
-            const ptrdiff_t width = inner - c < OIC_COLUMNS ? inner - c : OIC_COLUMNS;
-            C best[OIC_COLUMNS];
-            for (ptrdiff_t e = 0; e < width; ++e) {
-                best[e] = LOAD(x, at + c + e);
-            }
-            for (ptrdiff_t r = 1; r < n; ++r) {
-                for (ptrdiff_t e = 0; e < width; ++e) {
-                    best[e] = NAME(oic_better)(LOAD(x, at + r * inner + c + e), best[e], least);
-                }
-            }
-            for (ptrdiff_t e = 0; e < width; ++e) {
-                STORE(a->y, o * inner + c + e, best[e]);
-            }
-        }
+        return;
     }
+    for (ptrdiff_t u = first; u < end;) {
+        const oic_columns at = oic_columns_at(u, end, inner, OIC_COLUMNS);
+        const ptrdiff_t from = at.outer * n * inner + at.first;
+        C best[OIC_COLUMNS];
+        for (ptrdiff_t e = 0; e < at.count; ++e) {
+            best[e] = LOAD(x, from + e);
+        }
+        for (ptrdiff_t r = 1; r < n; ++r) {
+            for (ptrdiff_t e = 0; e < at.count; ++e) {
+                best[e] = NAME(oic_better)(LOAD(x, from + r * inner + e), best[e], least);
+            }
+        }
+        for (ptrdiff_t e = 0; e < at.count; ++e) {
+            STORE(a->y, at.outer * inner + at.first + e, best[e]);
+        }
+        u += at.units;
+    }
+}
+
+static inline void NAME(oic_max_axis_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
+{
+    (void)worker;
+    NAME(oic_extremes)(args, first, end, 0);
+}
+
+static inline void NAME(oic_min_axis_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
+{
+    (void)worker;
+    NAME(oic_extremes)(args, first, end, 1);
 }
 
 static inline void NAME(oic_max_axis)(const ARGS(oic_max_axis) *a)
 {
-    NAME(oic_extremes)(a, 0);
+    NAME(oic_extremes)(a, 0, oic_reduced_units(a->rank, a->sizes, a->reduced, a->outer, a->inner), 0);
 }
 
 static inline void NAME(oic_min_axis)(const ARGS(oic_min_axis) *a)
 {
-    NAME(oic_extremes)(a, 1);
+    NAME(oic_extremes)(a, 0, oic_reduced_units(a->rank, a->sizes, a->reduced, a->outer, a->inner), 1);
 }
 
 /* Which of n neighbours from element `at` on is equal to `best`, the first or the last; 0 if none is. */

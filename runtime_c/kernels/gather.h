@@ -11,15 +11,25 @@ typedef struct {
     ptrdiff_t outer, size, inner, n;
 } ARGS(oic_gather);
 
-static inline void NAME(oic_gather)(const ARGS(oic_gather) *a)
+/* Entries first..end-1 of y. */
+static inline void NAME(oic_gather_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
+    const ARGS(oic_gather) *const a = args;
     const ptrdiff_t inner = a->inner, n = a->n;
-    for (ptrdiff_t o = 0; o < a->outer; ++o) {
-        for (ptrdiff_t i = 0; i < n; ++i) {
+    (void)worker;
+    for (ptrdiff_t at = first; at < end;) {
+        const ptrdiff_t o = at / n, i0 = at - o * n, i1 = end - at < n - i0 ? i0 + end - at : n;
+        for (ptrdiff_t i = i0; i < i1; ++i) {
             const ptrdiff_t entry = o * a->size + (ptrdiff_t)a->ids[i];
             oic_move(a->y, (o * n + i) * inner, a->table, entry * inner, inner, BITS);
         }
+        at += i1 - i0;
     }
+}
+
+static inline void NAME(oic_gather)(const ARGS(oic_gather) *a)
+{
+    NAME(oic_gather_part)(a, 0, a->outer * a->n, 0);
 }
 
 #include "end.h"

@@ -15,15 +15,23 @@ typedef struct {
     ptrdiff_t inner, n;
 } ARGS(GATHER);
 
-static inline void NAME(GATHER)(const ARGS(GATHER) *a)
+/* Rows begin..end-1 of y. */
+static inline void NAME(OIC_PASTE(GATHER, _part))(const void *args, ptrdiff_t begin, ptrdiff_t end, int worker)
 {
+    const ARGS(GATHER) *const a = args;
     const ptrdiff_t inner = a->inner, filled = (inner + TOGETHER - 1) / TOGETHER * TOGETHER;
-    for (ptrdiff_t i = 0; i < a->n; ++i) {
+    (void)worker;
+    for (ptrdiff_t i = begin; i < end; ++i) {
         const ptrdiff_t row = (ptrdiff_t)a->ids[i], first = row / OIC_LANES * OIC_LANES * filled + row % OIC_LANES * TOGETHER;
         for (ptrdiff_t k = 0; k < inner; ++k) {
             W_STORE(a->y, i * inner + k, (W_C)LOAD(a->table, first + k / TOGETHER * TOGETHER * OIC_LANES + k % TOGETHER));
         }
     }
+}
+
+static inline void NAME(GATHER)(const ARGS(GATHER) *a)
+{
+    NAME(OIC_PASTE(GATHER, _part))(a, 0, a->n, 0);
 }
 
 #undef GATHER

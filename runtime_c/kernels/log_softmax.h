@@ -1,6 +1,7 @@
 /* oic_log_softmax_X: y[outer, n, inner] = x - max - ln of the sum of exp(x - max), along n.  y may be x. */
 #include "element.h"
 
+#include "common/columns.h"
 #include "../math/scalar_math.h"
 #include "../simd/sums.h"
 #include "../simd/tiles.h"
@@ -51,36 +52,44 @@ OIC_INLINE void NAME(oic_log_softmax_rows)(const T *x, T *y, ptrdiff_t n, int ro
     }
 }
 
-static inline void NAME(oic_log_softmax)(const ARGS(oic_log_softmax) *a)
+/* Units first..end-1: rows, or those of columns.h. */
+static inline void NAME(oic_log_softmax_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
+    const ARGS(oic_log_softmax) *const a = args;
     const ptrdiff_t n = a->n, inner = a->inner;
+    (void)worker;
     if (inner == 1) {
-        const ptrdiff_t whole = a->outer - a->outer % OIC_LOG_ROWS;
-        for (ptrdiff_t o = 0; o < whole; o += OIC_LOG_ROWS) {
+        const ptrdiff_t whole = end - (end - first) % OIC_LOG_ROWS;
+        for (ptrdiff_t o = first; o < whole; o += OIC_LOG_ROWS) {
             NAME(oic_log_softmax_rows)(a->x + o * n, a->y + o * n, n, OIC_LOG_ROWS);
         }
-        for (ptrdiff_t o = whole; o < a->outer; ++o) {
+        for (ptrdiff_t o = whole; o < end; ++o) {
             NAME(oic_log_softmax_rows)(a->x + o * n, a->y + o * n, n, 1);
         }
         return;
     }
-    for (ptrdiff_t o = 0; o < a->outer; ++o) {
-        const T *const x = a->x + o * n * inner;
-        T *const y = a->y + o * n * inner;
-        for (ptrdiff_t e0 = 0; e0 < inner; e0 += OIC_EXP_COLUMNS) {
-            const ptrdiff_t m = inner - e0 < OIC_EXP_COLUMNS ? inner - e0 : OIC_EXP_COLUMNS;
-            C top[OIC_EXP_COLUMNS], sum[OIC_EXP_COLUMNS];
-            OIC_EXPONENTIALS(x + e0, n, inner, m, top, sum);
+    for (ptrdiff_t u = first; u < end;) {
+        const oic_columns at = oic_columns_at(u, end, inner, OIC_EXP_COLUMNS);
+        const T *const x = a->x + at.outer * n * inner;
+        T *const y = a->y + at.outer * n * inner;
+        const ptrdiff_t e0 = at.first, m = at.count;
+        C top[OIC_EXP_COLUMNS], sum[OIC_EXP_COLUMNS];
+        OIC_EXPONENTIALS(x + e0, n, inner, m, top, sum);
+        for (ptrdiff_t e = 0; e < m; ++e) {
+            sum[e] = MATH(oic_log)(sum[e]);
+        }
+        for (ptrdiff_t i = 0; i < n; ++i) {
             for (ptrdiff_t e = 0; e < m; ++e) {
-                sum[e] = MATH(oic_log)(sum[e]);
-            }
-            for (ptrdiff_t i = 0; i < n; ++i) {
-                for (ptrdiff_t e = 0; e < m; ++e) {
-                    STORE(y, i * inner + e0 + e, LOAD(x, i * inner + e0 + e) - top[e] - sum[e]);
-                }
+                STORE(y, i * inner + e0 + e, LOAD(x, i * inner + e0 + e) - top[e] - sum[e]);
             }
         }
+        u += at.units;
     }
+}
+
+static inline void NAME(oic_log_softmax)(const ARGS(oic_log_softmax) *a)
+{
+    NAME(oic_log_softmax_part)(a, 0, a->outer * oic_columns_units(a->inner), 0);
 }
 
 #undef OIC_EXPONENTIALS

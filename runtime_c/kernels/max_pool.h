@@ -26,13 +26,16 @@ typedef struct {
 #define FEW 4
 #include "common/pool_lines.inc.h"
 
-static inline void NAME(oic_max_pool)(const ARGS(oic_max_pool) *a)
+/* Planes begin..end-1. */
+static inline void NAME(oic_max_pool_part)(const void *args, ptrdiff_t begin, ptrdiff_t end, int worker)
 {
+    const ARGS(oic_max_pool) *const a = args;
     const ptrdiff_t width = a->width, step = a->stride_x;
-    if (OIC_UNLIKELY(NAME(oic_max_pool_by_lines)(a))) { /* else the loops below were taken for what hardly runs */
+    (void)worker;
+    if (OIC_UNLIKELY(NAME(oic_max_pool_by_lines)(a, begin, end))) { /* else the loops below were taken for what hardly runs */
         return;
     }
-    for (ptrdiff_t row = 0; row < a->planes * a->out_height; ++row) {
+    for (ptrdiff_t row = begin * a->out_height; row < end * a->out_height; ++row) {
         const ptrdiff_t plane = row / a->out_height;
         const ptrdiff_t top = row % a->out_height * a->stride_y - a->padding_y;
         const ptrdiff_t first_y = oic_pool_first(top), last_y = oic_pool_last(top, a->window_y, a->height);
@@ -58,6 +61,11 @@ static inline void NAME(oic_max_pool)(const ARGS(oic_max_pool) *a)
             }
         }
     }
+}
+
+static inline void NAME(oic_max_pool)(const ARGS(oic_max_pool) *a)
+{
+    NAME(oic_max_pool_part)(a, 0, a->planes, 0);
 }
 
 #include "end.h"

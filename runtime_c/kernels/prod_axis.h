@@ -73,40 +73,46 @@ static inline double NAME(oic_prod_apart)(const ARGS(oic_prod_axis) *a, ptrdiff_
     return NAME(oic_prod_tree)(p);
 }
 
-static inline void NAME(oic_prod_axis)(const ARGS(oic_prod_axis) *a)
+/* Units first..end-1 of reduced_axes.h. */
+static inline void NAME(oic_prod_axis_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
+    const ARGS(oic_prod_axis) *const a = args;
     const ptrdiff_t n = a->n, inner = a->inner;
-    ptrdiff_t size, step;
+    (void)worker;
     if (a->rank > 0) {
-        const ptrdiff_t kept = oic_reduced_count(a->rank, a->sizes, a->reduced, 0, &size, &step);
-        for (ptrdiff_t o = 0; o < kept; ++o) {
+        for (ptrdiff_t o = first; o < end; ++o) {
             NAME(oic_prod_keep)(a->y, o, NAME(oic_prod_apart)(a, o));
         }
         return;
     }
-    for (ptrdiff_t o = 0; o < a->outer; ++o) {
-        const T *const x = a->x + o * n * inner;
-        T *const y = a->y + o * inner;
-        if (!a->columns) {
-            NAME(oic_prod_keep)(y, 0, NAME(oic_prod_row)(x, n));
-            continue;
+    if (!a->columns) {
+        for (ptrdiff_t o = first; o < end; ++o) {
+            NAME(oic_prod_keep)(a->y, o, NAME(oic_prod_row)(a->x + o * n, n));
         }
-        for (ptrdiff_t c = 0; c < inner; c += OIC_COLUMNS) {
-            const ptrdiff_t width = inner - c < OIC_COLUMNS ? inner - c : OIC_COLUMNS;
-            double p[OIC_COLUMNS];
-            for (ptrdiff_t e = 0; e < width; ++e) {
-                p[e] = 1.0;
-            }
-            for (ptrdiff_t r = 0; r < n; ++r) {
-                for (ptrdiff_t e = 0; e < width; ++e) {
-                    p[e] *= (double)LOAD(x, r * inner + c + e);
-                }
-            }
-            for (ptrdiff_t e = 0; e < width; ++e) {
-                NAME(oic_prod_keep)(y, c + e, p[e]);
-            }
-        }
+        return;
     }
+    for (ptrdiff_t u = first; u < end;) {
+        const oic_columns at = oic_columns_at(u, end, inner, OIC_COLUMNS);
+        const T *const x = a->x + at.outer * n * inner + at.first;
+        double p[OIC_COLUMNS];
+        for (ptrdiff_t e = 0; e < at.count; ++e) {
+            p[e] = 1.0;
+        }
+        for (ptrdiff_t r = 0; r < n; ++r) {
+            for (ptrdiff_t e = 0; e < at.count; ++e) {
+                p[e] *= (double)LOAD(x, r * inner + e);
+            }
+        }
+        for (ptrdiff_t e = 0; e < at.count; ++e) {
+            NAME(oic_prod_keep)(a->y, at.outer * inner + at.first + e, p[e]);
+        }
+        u += at.units;
+    }
+}
+
+static inline void NAME(oic_prod_axis)(const ARGS(oic_prod_axis) *a)
+{
+    NAME(oic_prod_axis_part)(a, 0, oic_reduced_units(a->rank, a->sizes, a->reduced, a->outer, a->inner), 0);
 }
 
 #include "end.h"

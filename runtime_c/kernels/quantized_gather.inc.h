@@ -10,13 +10,16 @@ typedef struct {
     ptrdiff_t size, inner, n;
 } ARGS(GATHER);
 
-static inline void NAME(GATHER)(const ARGS(GATHER) *a)
+/* Rows first..end-1 of y. */
+static inline void NAME(OIC_PASTE(GATHER, _part))(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
+    const ARGS(GATHER) *const a = args;
     const ptrdiff_t groups = oic_groups(a->inner), panels = oic_panels(a->size);
     const ptrdiff_t bytes = OIC_GROUP * OIC_PANEL / 8 * WEIGHT_BITS; /* of a panel of a group */
     const uint8_t *const w = (const uint8_t *)a->table;
     const oic_f16 *const scales = (const oic_f16 *)(const void *)(w + panels * groups * bytes);
-    for (ptrdiff_t i = 0; i < a->n; ++i) {
+    (void)worker;
+    for (ptrdiff_t i = first; i < end; ++i) {
         const ptrdiff_t row = (ptrdiff_t)a->ids[i], panel = row / OIC_PANEL, stream = panel - panel % OIC_STREAM_PANELS;
         const ptrdiff_t width = panels - stream < OIC_STREAM_PANELS ? panels - stream : OIC_STREAM_PANELS;
         for (ptrdiff_t g = 0; g < groups; ++g) {
@@ -38,6 +41,11 @@ static inline void NAME(GATHER)(const ARGS(GATHER) *a)
             }
         }
     }
+}
+
+static inline void NAME(GATHER)(const ARGS(GATHER) *a)
+{
+    NAME(OIC_PASTE(GATHER, _part))(a, 0, a->n, 0);
 }
 
 #undef GATHER

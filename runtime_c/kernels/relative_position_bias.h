@@ -17,11 +17,14 @@ typedef struct {
     int bidirectional;
 } ARGS(oic_relative_position_bias);
 
-static inline void NAME(oic_relative_position_bias)(const ARGS(oic_relative_position_bias) *a)
+/* Queries first..end-1. */
+static inline void NAME(oic_relative_position_bias_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
+    const ARGS(oic_relative_position_bias) *const a = args;
     const ptrdiff_t H = a->H, n = a->n, t = a->t;
     const int64_t start = a->q_start < -OIC_FAR ? -OIC_FAR : a->q_start > OIC_FAR ? OIC_FAR : a->q_start;
-    for (ptrdiff_t i = 0; i < n; ++i) {
+    (void)worker;
+    for (ptrdiff_t i = first; i < end; ++i) {
         for (ptrdiff_t j = 0; j < t; ++j) {
             const int64_t r = (int64_t)j - (start + (int64_t)i);
             const int64_t far = r < 0 ? -r : a->bidirectional ? r : 0;
@@ -40,6 +43,11 @@ static inline void NAME(oic_relative_position_bias)(const ARGS(oic_relative_posi
             }
         }
     }
+}
+
+static inline void NAME(oic_relative_position_bias)(const ARGS(oic_relative_position_bias) *a)
+{
+    NAME(oic_relative_position_bias_part)(a, 0, a->n, 0);
 }
 
 #undef OIC_FAR

@@ -79,14 +79,16 @@ static inline void OF(neighbours)(const ARGS(ROPE) *a, const T *in, T *out, ptrd
     }
 }
 
-static inline void NAME(ROPE)(const ARGS(ROPE) *a)
+/* Rows first..end-1 of all leading axes. */
+static inline void OF(part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
+    const ARGS(ROPE) *const a = args;
     const ptrdiff_t rank = a->rank, half = a->dims / 2;
-    const ptrdiff_t batches = oic_product(rank, a->shape);
+    (void)worker;
 #if !TURNED
     const double ratio = oic_angle_ratio(a->base, a->dims);
 #endif
-    for (ptrdiff_t row = 0; row < batches * a->N; ++row) {
+    for (ptrdiff_t row = first; row < end; ++row) {
         const ptrdiff_t b = rank > 0 ? row / a->N : 0, i = row - b * a->N; /* a division takes as long as a head */
         const T *const in = a->x + oic_offset(b, rank, a->shape, a->xs) + i * a->xs[rank];
         T *const out = a->y + row * a->H * a->D;
@@ -127,6 +129,11 @@ static inline void NAME(ROPE)(const ARGS(ROPE) *a)
             }
         }
     }
+}
+
+static inline void NAME(ROPE)(const ARGS(ROPE) *a)
+{
+    OF(part)(a, 0, oic_product(a->rank, a->shape) * a->N, 0);
 }
 
 #undef OF

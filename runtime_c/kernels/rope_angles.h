@@ -19,11 +19,14 @@ typedef struct {
     ptrdiff_t dims;
 } ARGS(oic_rope_angles);
 
-static inline void NAME(oic_rope_angles)(const ARGS(oic_rope_angles) *a)
+/* Rows first..end-1 of all leading axes. */
+static inline void NAME(oic_rope_angles_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
-    const ptrdiff_t rank = a->rank, half = a->dims / 2, rows = oic_product(rank, a->shape) * a->N;
+    const ARGS(oic_rope_angles) *const a = args;
+    const ptrdiff_t rank = a->rank, half = a->dims / 2;
     const double ratio = oic_angle_ratio(a->base, a->dims);
-    for (ptrdiff_t row = 0; row < rows; ++row) {
+    (void)worker;
+    for (ptrdiff_t row = first; row < end; ++row) {
         const ptrdiff_t b = rank > 0 ? row / a->N : 0, i = row - b * a->N;
         const int64_t at = a->pos != NULL ? a->pos[oic_offset(b, rank, a->shape, a->ps) + i * a->ps[rank]]
                                           : (int64_t)((uint64_t)a->first + (uint64_t)i);
@@ -37,6 +40,11 @@ static inline void NAME(oic_rope_angles)(const ARGS(oic_rope_angles) *a)
             memcpy(y + half + d, s, (size_t)n * sizeof *y);
         }
     }
+}
+
+static inline void NAME(oic_rope_angles)(const ARGS(oic_rope_angles) *a)
+{
+    NAME(oic_rope_angles_part)(a, 0, oic_product(a->rank, a->shape) * a->N, 0);
 }
 
 #include "end.h"

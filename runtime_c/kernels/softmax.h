@@ -4,6 +4,7 @@
    `columns`, which the operator's axis decides and no size, each element is a part. */
 #include "element.h"
 
+#include "common/columns.h"
 #include "../math/scalar_math.h"
 #include "../simd/sums.h"
 
@@ -48,32 +49,42 @@ static inline void NAME(oic_softmax_row)(const T *x, T *y, ptrdiff_t n)
     }
 }
 
+/* Units first..end-1: rows, or those of columns.h. */
+static inline void NAME(oic_softmax_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
+{
+    const ARGS(oic_softmax) *const a = args;
+    const ptrdiff_t n = a->n, inner = a->inner;
+    (void)worker;
+    if (!a->columns) {
+        for (ptrdiff_t o = first; o < end; ++o) {
+            NAME(oic_softmax_row)(a->x + o * n, a->y + o * n, n);
+        }
+        return;
+    }
+    for (ptrdiff_t u = first; u < end;) {
+        const oic_columns at = oic_columns_at(u, end, inner, OIC_EXP_COLUMNS);
+        const T *const x = a->x + at.outer * n * inner;
+        T *const y = a->y + at.outer * n * inner;
+        const ptrdiff_t e0 = at.first, m = at.count;
+        C top[OIC_EXP_COLUMNS], sum[OIC_EXP_COLUMNS];
+        OIC_EXPONENTIALS(x + e0, n, inner, m, top, sum);
+        for (ptrdiff_t e = 0; e < m && m < OIC_EXP_FEW; ++e) {
+            for (ptrdiff_t i = 0; i < n; ++i) {
+                STORE(y, i * inner + e0 + e, MATH(oic_exp)(LOAD(x, i * inner + e0 + e) - top[e]) / sum[e]);
+            }
+        }
+        for (ptrdiff_t i = 0; i < n && m >= OIC_EXP_FEW; ++i) {
+            for (ptrdiff_t e = 0; e < m; ++e) {
+                STORE(y, i * inner + e0 + e, MATH(oic_exp)(LOAD(x, i * inner + e0 + e) - top[e]) / sum[e]);
+            }
+        }
+        u += at.units;
+    }
+}
+
 static inline void NAME(oic_softmax)(const ARGS(oic_softmax) *a)
 {
-    const ptrdiff_t n = a->n, inner = a->inner;
-    for (ptrdiff_t o = 0; o < a->outer; ++o) {
-        const T *const x = a->x + o * n * inner;
-        T *const y = a->y + o * n * inner;
-        if (!a->columns) {
-            NAME(oic_softmax_row)(x, y, n);
-            continue;
-        }
-        for (ptrdiff_t e0 = 0; e0 < inner; e0 += OIC_EXP_COLUMNS) {
-            const ptrdiff_t m = inner - e0 < OIC_EXP_COLUMNS ? inner - e0 : OIC_EXP_COLUMNS;
-            C top[OIC_EXP_COLUMNS], sum[OIC_EXP_COLUMNS];
-            OIC_EXPONENTIALS(x + e0, n, inner, m, top, sum);
-            for (ptrdiff_t e = 0; e < m && m < OIC_EXP_FEW; ++e) {
-                for (ptrdiff_t i = 0; i < n; ++i) {
-                    STORE(y, i * inner + e0 + e, MATH(oic_exp)(LOAD(x, i * inner + e0 + e) - top[e]) / sum[e]);
-                }
-            }
-            for (ptrdiff_t i = 0; i < n && m >= OIC_EXP_FEW; ++i) {
-                for (ptrdiff_t e = 0; e < m; ++e) {
-                    STORE(y, i * inner + e0 + e, MATH(oic_exp)(LOAD(x, i * inner + e0 + e) - top[e]) / sum[e]);
-                }
-            }
-        }
-    }
+    NAME(oic_softmax_part)(a, 0, a->outer * oic_columns_units(a->inner), 0);
 }
 
 #undef OIC_EXPONENTIALS

@@ -6,6 +6,7 @@
    each element is a part. */
 #include "element.h"
 
+#include "common/columns.h"
 #include "common/reduced_axes.h"
 #include "../simd/sums.h"
 
@@ -84,44 +85,55 @@ static inline C NAME(oic_sum_or_mean)(C v, ptrdiff_t n, int mean)
     return !mean ? v : n == 0 ? (C)NAN : v / (C)n;
 }
 
-static inline void NAME(oic_sums)(const ARGS(oic_sum_axis) *a, int mean)
+/* Units first..end-1 of reduced_axes.h. */
+static inline void NAME(oic_sums)(const ARGS(oic_sum_axis) *a, ptrdiff_t first, ptrdiff_t end, int mean)
 {
     const ptrdiff_t inner = a->inner;
-    ptrdiff_t n = a->n, size, step;
+    ptrdiff_t n = a->n;
     if (a->rank > 0) {
-        const ptrdiff_t kept = oic_reduced_count(a->rank, a->sizes, a->reduced, 0, &size, &step);
-        for (ptrdiff_t o = 0; o < kept; ++o) {
+        for (ptrdiff_t o = first; o < end; ++o) {
             const C v = NAME(oic_sum_apart)(a, o, &n);
             STORE(a->y, o, NAME(oic_sum_or_mean)(v, n, mean));
         }
         return;
     }
-    for (ptrdiff_t o = 0; o < a->outer; ++o) {
-        const T *const x = a->x + o * n * inner;
-        T *const y = a->y + o * inner;
-        if (!a->columns) {
-            STORE(y, 0, NAME(oic_sum_or_mean)(NAME(oic_sum_row)(x, n), n, mean));
-            continue;
+    if (!a->columns) {
+        for (ptrdiff_t o = first; o < end; ++o) {
+            STORE(a->y, o, NAME(oic_sum_or_mean)(NAME(oic_sum_row)(a->x + o * n, n), n, mean));
         }
-        for (ptrdiff_t c = 0; c < inner; c += OIC_COLUMNS) {
-            const ptrdiff_t width = inner - c < OIC_COLUMNS ? inner - c : OIC_COLUMNS;
-            C total[OIC_COLUMNS];
-            NAME(oic_sum_columns)(x + c, n, inner, width, total);
-            for (ptrdiff_t e = 0; e < width; ++e) {
-                STORE(y, c + e, NAME(oic_sum_or_mean)(total[e], n, mean));
-            }
-        }
+        return;
     }
+    for (ptrdiff_t u = first; u < end;) {
+        const oic_columns at = oic_columns_at(u, end, inner, OIC_COLUMNS);
+        C total[OIC_COLUMNS];
+        NAME(oic_sum_columns)(a->x + at.outer * n * inner + at.first, n, inner, at.count, total);
+        for (ptrdiff_t e = 0; e < at.count; ++e) {
+            STORE(a->y, at.outer * inner + at.first + e, NAME(oic_sum_or_mean)(total[e], n, mean));
+        }
+        u += at.units;
+    }
+}
+
+static inline void NAME(oic_sum_axis_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
+{
+    (void)worker;
+    NAME(oic_sums)(args, first, end, 0);
+}
+
+static inline void NAME(oic_mean_axis_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
+{
+    (void)worker;
+    NAME(oic_sums)(args, first, end, 1);
 }
 
 static inline void NAME(oic_sum_axis)(const ARGS(oic_sum_axis) *a)
 {
-    NAME(oic_sums)(a, 0);
+    NAME(oic_sums)(a, 0, oic_reduced_units(a->rank, a->sizes, a->reduced, a->outer, a->inner), 0);
 }
 
 static inline void NAME(oic_mean_axis)(const ARGS(oic_mean_axis) *a)
 {
-    NAME(oic_sums)(a, 1);
+    NAME(oic_sums)(a, 0, oic_reduced_units(a->rank, a->sizes, a->reduced, a->outer, a->inner), 1);
 }
 
 #include "end.h"

@@ -36,10 +36,13 @@ static inline void NAME(oic_top_k_sink)(T *y, int32_t *where, ptrdiff_t inner, p
     where[at * inner] = i;
 }
 
-static inline void NAME(oic_top_k)(const ARGS(oic_top_k) *a)
+/* Rows and columns first..end-1. */
+static inline void NAME(oic_top_k_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
 {
+    const ARGS(oic_top_k) *const a = args;
     const ptrdiff_t n = a->n, inner = a->inner, k = a->k;
-    for (ptrdiff_t o = 0; k > 0 && o < a->outer * inner; ++o) {
+    (void)worker;
+    for (ptrdiff_t o = first; k > 0 && o < end; ++o) {
         const T *const x = a->x + o / inner * n * inner + o % inner;
         T *const y = a->y + o / inner * k * inner + o % inner;
         int32_t *const where = a->where + o / inner * k * inner + o % inner;
@@ -59,6 +62,11 @@ static inline void NAME(oic_top_k)(const ARGS(oic_top_k) *a)
             NAME(oic_top_k_sink)(y, where, inner, 0, i, value, at);
         }
     }
+}
+
+static inline void NAME(oic_top_k)(const ARGS(oic_top_k) *a)
+{
+    NAME(oic_top_k_part)(a, 0, a->outer * a->inner, 0);
 }
 
 #include "end.h"

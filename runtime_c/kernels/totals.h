@@ -60,14 +60,14 @@ static inline void NAME(oic_totals_keep)(W_T *y, ptrdiff_t i, uint64_t v, ptrdif
     W_STORE(y, i, (W_C)v);
 }
 
-static inline void NAME(oic_totals)(const ARGS(oic_sum_axis) *a, int product, int mean)
+/* Units first..end-1 of reduced_axes.h. */
+static inline void NAME(oic_totals)(const ARGS(oic_sum_axis) *a, ptrdiff_t first, ptrdiff_t end, int product, int mean)
 {
     const ptrdiff_t inner = a->inner, rank = a->rank;
     ptrdiff_t n = a->n, size, step;
     if (rank > 0) {
-        const ptrdiff_t kept = oic_reduced_count(rank, a->sizes, a->reduced, 0, &size, &step);
         n = oic_reduced_count(rank, a->sizes, a->reduced, 1, &size, &step);
-        for (ptrdiff_t o = 0; o < kept; ++o) {
+        for (ptrdiff_t o = first; o < end; ++o) {
             const ptrdiff_t at = oic_reduced_offset(o, rank, a->sizes, a->reduced, 0);
             uint64_t v = product ? 1 : 0;
             for (ptrdiff_t r = 0; r < n; r += size) {
@@ -78,36 +78,55 @@ static inline void NAME(oic_totals)(const ARGS(oic_sum_axis) *a, int product, in
         }
         return;
     }
-    for (ptrdiff_t o = 0; o < a->outer; ++o) {
-        if (inner == 1) {
+    if (inner == 1) {
+        for (ptrdiff_t o = first; o < end; ++o) {
             const uint64_t v = NAME(oic_totals_run)(product ? 1 : 0, a->x, o * n, n, 1, product);
             NAME(oic_totals_keep)(a->y, o, v, n, mean);
-            continue;
         }
-        for (ptrdiff_t c = 0; c < inner; c += OIC_COLUMNS) {
-            const ptrdiff_t width = inner - c < OIC_COLUMNS ? inner - c : OIC_COLUMNS;
-            uint64_t total[OIC_COLUMNS];
-            NAME(oic_totals_columns)(total, a->x, o * n * inner + c, n, inner, width, product);
-            for (ptrdiff_t e = 0; e < width; ++e) {
-                NAME(oic_totals_keep)(a->y, o * inner + c + e, total[e], n, mean);
-            }
-        }
+        return;
     }
+    for (ptrdiff_t u = first; u < end;) {
+        const oic_columns at = oic_columns_at(u, end, inner, OIC_COLUMNS);
+        uint64_t total[OIC_COLUMNS];
+        NAME(oic_totals_columns)(total, a->x, at.outer * n * inner + at.first, n, inner, at.count, product);
+        for (ptrdiff_t e = 0; e < at.count; ++e) {
+            NAME(oic_totals_keep)(a->y, at.outer * inner + at.first + e, total[e], n, mean);
+        }
+        u += at.units;
+    }
+}
+
+static inline void NAME(oic_sum_axis_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
+{
+    (void)worker;
+    NAME(oic_totals)(args, first, end, 0, 0);
+}
+
+static inline void NAME(oic_mean_axis_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
+{
+    (void)worker;
+    NAME(oic_totals)(args, first, end, 0, 1);
+}
+
+static inline void NAME(oic_prod_axis_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
+{
+    (void)worker;
+    NAME(oic_totals)(args, first, end, 1, 0);
 }
 
 static inline void NAME(oic_sum_axis)(const ARGS(oic_sum_axis) *a)
 {
-    NAME(oic_totals)(a, 0, 0);
+    NAME(oic_totals)(a, 0, oic_reduced_units(a->rank, a->sizes, a->reduced, a->outer, a->inner), 0, 0);
 }
 
 static inline void NAME(oic_mean_axis)(const ARGS(oic_mean_axis) *a)
 {
-    NAME(oic_totals)(a, 0, 1);
+    NAME(oic_totals)(a, 0, oic_reduced_units(a->rank, a->sizes, a->reduced, a->outer, a->inner), 0, 1);
 }
 
 static inline void NAME(oic_prod_axis)(const ARGS(oic_prod_axis) *a)
 {
-    NAME(oic_totals)(a, 1, 0);
+    NAME(oic_totals)(a, 0, oic_reduced_units(a->rank, a->sizes, a->reduced, a->outer, a->inner), 1, 0);
 }
 
 #include "end.h"

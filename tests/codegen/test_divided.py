@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -131,6 +132,75 @@ def test_scaled_elements_are_the_same_on_any_number_of_threads(tmp_path: Path) -
                 with made.make_executor(threads) as ex:
                     found = ex.step(x=x)
                     assert all(np.array_equal(found[k], v) for k, v in wanted.items()), (size, threads)
+
+
+ROWS = """graph rows {
+dynamic  { x: f32[N, 7, 130] @max(N=117); n: i8[N, 701]; h: f16[N, 1, 1030]; p: i4[N, 701]; i: i32[301]; j: i32[J] @max(J=301); e: i64[2, 151]; q: i32; }
+constant { c: f32[7]; t: f32[130, 40]; u: f16[517, 131]; k: i4[40, 257]; b: f32[32, 3]; w: f32[517, 160]; }
+volatile { s1: f32[N, 7, 130]; s2: f32[N, 7, 130]; s3: f32[N, 7, 130]; s4: f16[N, 1, 1030]; l1: f32[N, 7, 130]; l2: f32[N, 7, 130];
+  n1: f32[N, 7, 130]; m1: f32[N, 7, 65]; m2: f32[N, 6, 43]; m3: f32[N, 7, 128]; m4: f16[N, 1, 343];
+  r1: f32[N, 7]; r2: f32[7, 130]; r3: f32[7]; r4: f32[N, 130]; r5: f32[7, 130]; r6: f32[N, 7]; r7: f32[N, 130]; r8: f32[7]; r9: f32[N, 130];
+  i1: i8[N]; i2: i8[701]; i3: i4[N]; c1: f32[N, 7, 130]; c2: f32[N, 7, 130]; o1: f32[N, 7, 130]; o2: f32[N, 7, 130];
+  g1: f16[301, 131]; g2: f32[301, 131]; g3: i4[301, 257]; g4: f32[130, 2, 151]; g5: f32[J, 160]; y: f32[J, 517];
+  k1: f32[N, 7, 9]; w1: i32[N, 7, 9]; k2: f32[N, 2, 130]; w2: i32[N, 2, 130]; b1: f32[3, 61, 100]; }
+block entry {
+  op softmax(x) >> s1; op softmax(x, axis=1) >> s2; op softmax(x, axis=0) >> s3; op softmax(h) >> s4;
+  op log_softmax(x) >> l1; op log_softmax(x, axis=1) >> l2; op batch_norm(x, c, c, c, c) >> n1;
+  op max_pool(x, kernel=3, stride=2, padding=1) >> m1; op avg_pool(x, kernel=[2, 3], stride=[1, 3]) >> m2;
+  op avg_pool(x, kernel=3, stride=1) >> m3; op max_pool(h, kernel=4, stride=3) >> m4;
+  op sum_axis(x, axes=[2]) >> r1; op mean_axis(x, axes=[0]) >> r2; op sum_axis(x, axes=[0, 2]) >> r3; op mean_axis(x, axes=[1]) >> r4;
+  op prod_axis(x, axes=[0]) >> r5; op prod_axis(x, axes=[2]) >> r6; op max_axis(x, axes=[1]) >> r7; op sum_axis(n, axes=[1]) >> i1;
+  op prod_axis(n, axes=[0]) >> i2; op sum_axis(p, axes=[1]) >> i3; op prod_axis(x, axes=[0, 2]) >> r8; op min_axis(x, axes=[1]) >> r9;
+  op cumsum(x, axis=2) >> c1; op cumsum(x, axis=0, exclusive=true) >> c2;
+  op rope(x, pos=5) >> o1; op rope(x, pos=0, dims=64, style="interleaved") >> o2;
+  op gather(u, i) >> g1; op gather(u, i, to=f32) >> g2; op gather(k, i) >> g3; op gather(t, e, axis=1) >> g4;
+  op gather(w, j) >> g5; op linear(g5, w) >> y;
+  op top_k(x, k=9) >> k1, w1; op top_k(x, k=2, axis=1) >> k2, w2;
+  op relative_position_bias(b, q_start=q, n=61, t=100, bidirectional=true) >> b1; return; }
+}"""
+ENTRIES = """graph entries { dynamic { j: i32[J] @max(J=301); } constant { w: f32[517, 160]; }
+volatile { g: f32[J, 160]; y: f32[J, 517]; } block entry { op gather(w, j) >> g; op linear(g, w) >> y; return; } }"""
+PARTS = {
+    "softmax": 4, "log_softmax": 2, "batch_norm": 1, "max_pool": 2, "avg_pool": 2, "sum_axis": 2, "mean_axis": 2, "prod_axis": 3,
+    "max_axis": 1, "min_axis": 1, "cumsum": 2, "rope": 2, "gather": 3, "gather_panels": 1, "top_k": 2, "relative_position_bias": 1,
+}  # fmt: skip
+
+
+def test_rows_and_columns_are_the_same_on_any_number_of_threads(tmp_path: Path) -> None:
+    """Rows, sixteen columns each, planes and entries are units; packed results, whose bytes are shared, are not divided."""
+    rng = np.random.default_rng(8)
+    shapes = {"c": (7,), "t": (130, 40), "u": (517, 131), "b": (32, 3), "w": (517, 160)}
+    tensors = {k: rng.uniform(0.5, 2, s).astype(np.float16 if k == "u" else np.float32) for k, s in shapes.items()}
+    model = oic.Model(tensors=tensors | {"k": rng.integers(-8, 8, (40, 257)).astype(ml_dtypes.int4)})
+    one, whole = (oic.Synthesizer(oic.parse(ROWS), model, threads=threads, name=f"rows_{threads}") for threads in (1, 5))
+    gathers = {
+        (storage, threads): oic.Synthesizer(oic.parse(ENTRIES), model, threads=threads, weights=storage, name=f"{storage}_{threads}")
+        for storage in ("q8", "q4") for threads in (1, 5)
+    }  # fmt: skip
+    build_together([one, whole, *gathers.values()], tmp_path, "-pthread")
+    text = whole.library.files.sources[0].read_text()
+    assert {name: text.count(f" oic_{name}_part_f") for name in PARTS} == PARTS
+    assert text.count("_axis_part_i8_i8(") == 2 and "_part_i4" not in text
+    assert "_part_" not in one.library.files.sources[0].read_text()
+    for rows in (0, 1, 117):
+        x = rng.standard_normal((rows, 7, 130)).astype(np.float32)
+        given = {"x": x, "n": rng.integers(-9, 9, (rows, 701)).astype(np.int8), "p": rng.integers(-8, 8, (rows, 701)).astype(ml_dtypes.int4)}
+        given |= {"i": rng.integers(0, 40, 301, np.int32), "j": rng.integers(0, 517, 301, np.int32), "e": rng.integers(0, 40, (2, 151))}
+        given |= {"q": np.int32(rows), "h": rng.standard_normal((rows, 1, 1030)).astype(np.float16)}
+        _alike(one, whole, given)
+        for storage in ("q8", "q4"):
+            divided = gathers[storage, 5]
+            assert divided.library.files.sources[0].read_text().count(f" oic_gather_{storage}_part_f32") == 1
+            _alike(gathers[storage, 1], divided, {"j": given["j"][: 301 if rows else 0]})
+
+
+def _alike(one: oic.Synthesizer, whole: oic.Synthesizer, given: dict[str, np.ndarray]) -> None:
+    with one.make_executor() as alone:
+        wanted = alone.step(**given)
+    for threads in (1, 2, 5):
+        with whole.make_executor(threads) as ex:
+            found = ex.step(**given)
+            assert [k for k, v in wanted.items() if found[k].tobytes() != v.tobytes()] == [], threads
 
 
 def test_what_is_divided_is_in_the_ir() -> None:

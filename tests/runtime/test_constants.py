@@ -25,6 +25,7 @@ SHARED = {
     "OIC_ATTENTION_SPANS": attention.BESIDE,
     "OIC_ATTENTION_TOGETHER": attention.TOGETHER,
     "OIC_CHUNK": conv.CHUNK,
+    "OIC_COLUMNS_UNIT": work.COLUMNS,
     "OIC_CONV_OUTPUTS": conv.OUTPUTS,
     "OIC_CONV_WHOLE": conv.WHOLE,
     "OIC_EXTREME_LEAST": reduce.SPAN,

@@ -47,9 +47,23 @@ def call(frame: Frame, op: Any, then: tuple[str, c.Expression] | None = None, st
         if stored is not None and stored.type == op.result.type and is_dense(stored.shape, strides_of(stored)):
             members |= {k: argument(frame, op, stored) for k, part in what.members.items() if part == Out()}
         members |= {"then": c.Identifier(then[0]), "context": then[1]}
+    _enclose(frame, what, members, _run(frame, op, what.function, c.Prefix("&", GIVEN)))
+
+
+def part(frame: Frame, op: Any) -> None:
+    """The block that computes units `first` to `end` of an operator's kernel."""
+    what: Call = op.call()
+    frame.unit.instances.add(what.instance)
+    some = (c.Identifier(name) for name in ("first", "end", "worker"))
+    run = c.call(op.chosen().function(op, "_part"), c.Prefix("&", GIVEN), *some)
+    _enclose(frame, what, {k: argument(frame, op, part) for k, part in what.members.items()}, run)
+
+
+def _enclose(frame: Frame, what: Call, members: dict[str, c.Expression], run: c.Expression) -> None:
+    """A block of the arguments and the call that takes them."""
     args = c.Braces(tuple(members.values()), tuple(members))
     given = c.Declare(f"{what.function}_args", GIVEN.text, args, const=True)
-    frame.body.add(c.Enclosed([given, c.Do(_run(frame, op, what.function, c.Prefix("&", GIVEN)))]))
+    frame.body.add(c.Enclosed([given, c.Do(run)]))
 
 
 def _rows(op: Any, what: Call) -> int:

@@ -163,7 +163,7 @@ def task(outer: Frame, name: str, region: Block, results: list[Value], write: Wr
 
 
 def shared_loop(outer: Frame, write: Callable[[Frame], None]) -> Task:
-    """The function of some iterations of the outermost loop that `write` makes, an `oic_part`."""
+    """The function of some iterations of the outermost loop that `write` makes, or of some units, an `oic_part`."""
     frame = TaskFrame(outer, "loop")
     frame.spans = (("first", "end"),)
     frame.body.add(c.Do(c.Conversion("void", c.Identifier("worker"))))

@@ -214,8 +214,16 @@ class _Writer(Integers):
             return
         if op.elementwise and getattr(op, "c", None) is not None:
             self._loops(elements.elementwise, op)
+        elif op.workers > 1 and op.chosen().sized:
+            self._units(op)
         else:
             kernels.call(self.frame, op)
+
+    def _units(self, op: Any) -> None:
+        """A kernel whose units threads share, called with all that is known at build of its sizes."""
+        kernel, made = op.chosen(), shared_loop(self.frame, lambda frame: kernels.part(frame, op))
+        kernels.divide(self.frame, op, self.frame.dim(kernel.units(op)).value, kernel.work(op), made)
+        self.tasks.append(made)
 
     def _loops(self, write: Callable[[Frame, Op], None], op: Op) -> None:
         """The loops of an elementwise op, or of several in one, here or shared by threads."""

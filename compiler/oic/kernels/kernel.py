@@ -92,6 +92,7 @@ class Kernel:
             (`hosted/pool.h`)
     rows    of a product's left operand, of kernels that have no member `M` but products
     work    multiplications and additions of one call, by which it is decided how many threads it is worth; 0: one
+    sized   sizes known at build make its loops faster: threads call it in a function of the step, not as it is
     phases  the body has `oic_CALL_divided_types`, which does what comes first, and divides the rest
     then    it can hand its results, f32, to a function instead of storing them (`oic_then`): `passes/fuse_products.py`
     joins   and elementwise operators are better done that way: measured
@@ -112,6 +113,7 @@ class Kernel:
     units: Callable[[Any], Dim] | None = None
     rows: Callable[[Any], Dim] | None = None
     work: Callable[[Any], Dim] = lambda op: 0
+    sized: bool = False
     phases: bool = False
     then: bool = False
     joins: bool = False

@@ -24,6 +24,7 @@ from oic.operators.base import Operator, normal_axis
 from oic.operators.quantized import FLOATS, of_groups, product_dtype
 from oic.operators.settings import as_computed, require_finite, require_number
 from oic.operators.shape import require_size
+from oic.operators.work import ELEMENTWISE, elementwise_work
 
 
 def around(shape: tuple[Dim, ...], axis: int) -> tuple[Dim, Dim, Dim]:
@@ -293,17 +294,28 @@ class Gather(Operator, name="gather"):
     def _dtypes(self) -> tuple[DType, ...]:
         return product_dtype(self.table), self.result.dtype, self.ids.dtype
 
+    def _entries(self) -> Dim:
+        """Entries that threads can share; packed ones share bytes."""
+        outer, _, _ = around(self.table.shape, self.axis % self.table.tensor.rank)
+        return 1 if self.result.dtype.packed else outer * self.ids.tensor.size
+
+    def _moved(self) -> Dim:
+        """What moving the elements of entries is worth: many at a time."""
+        return ELEMENTWISE // 8 * self.result.tensor.size
+
     kernels = (
         Kernel("gather_panels", _dtypes, _in_panels, fits=_of_rows, takes={"table": PANELS}, stored={"table": FLOATS},
-               cost=lambda op, target: op._elements() * target.costs.line),
+               cost=lambda op, target: op._elements() * target.costs.line, units=_entries, work=elementwise_work),
         Kernel("gather_pairs", _dtypes, _in_panels, fits=_of_rows, takes={"table": PAIRED[PANELS]},
-               stored={"table": ("", "bf16")}, cost=lambda op, target: op._elements() * target.costs.line),
+               stored={"table": ("", "bf16")}, cost=lambda op, target: op._elements() * target.costs.line,
+               units=_entries, work=elementwise_work),
         *of_groups(Kernel("gather", _dtypes, lambda op: {**op._in_panels(), "size": op.table.shape[0]},
                           fits=lambda op: op._of_rows() and op.table.dtype is f32, takes={"table": PANELS},
-                          cost=lambda op, target: op._elements() * target.costs.line / 4), "table"),
-        Kernel("gather", ("table", "ids"), _args, fits=_copies, cost=_bytes),
+                          cost=lambda op, target: op._elements() * target.costs.line / 4, units=_entries,
+                          work=elementwise_work), "table"),
+        Kernel("gather", ("table", "ids"), _args, fits=_copies, cost=_bytes, units=_entries, sized=True, work=_moved),
         Kernel("gather_wide", _dtypes, _args, call="gather", stored={"table": FLOATS},
-               fits=lambda op: not op._copies(), cost=_bytes),
+               fits=lambda op: not op._copies(), cost=_bytes, units=_entries, work=_moved),
     )
 
 

@@ -17,16 +17,21 @@ from oic.ir.core import OpError, Value
 from oic.ir.dims import Dim
 from oic.ir.types import Type
 from oic.kernels.kernel import Converted, Kernel, KernelArgs, flag
-from oic.operators.arrange import AlongAxis, along
+from oic.operators.arrange import AlongAxis, along, around
 from oic.operators.base import Operator, normal_axis
 from oic.operators.bounds import epsilon, lost, real, rounded
 from oic.operators.settings import as_computed, require_sign
-from oic.operators.work import elementwise_work
+from oic.operators.work import ELEMENTWISE, column_units, elementwise_work
 
 
 def _rows(op: Any) -> Dim:
     """Rows that threads can share."""
     return op.call().members["outer"]
+
+
+def _simple(op: Any) -> Dim:
+    """What a few operations on each element are worth, with no more than a root for many of them."""
+    return ELEMENTWISE // 4 * op.x.tensor.size
 
 
 class Normalisation(Operator):
@@ -218,7 +223,11 @@ class BatchNorm(Normalisation, name="batch_norm"):
     def _args(self) -> KernelArgs:
         return self.args(**along(self.x, self.channel, "channels"))
 
-    kernels = (Kernel("batch_norm", ("x",), _args, inplace=("x",)),)
+    def _channels(self) -> Dim:
+        outer, channels, _ = around(self.x.shape, self.channel % self.x.tensor.rank)
+        return outer * channels
+
+    kernels = (Kernel("batch_norm", ("x",), _args, inplace=("x",), units=_channels, sized=True, work=_simple),)
 
 
 class Softmax(AlongAxis, name="softmax"):
@@ -250,7 +259,7 @@ class Softmax(AlongAxis, name="softmax"):
         """The members, with the order that the axis, and no size, decides: each element a part, or parts."""
         return {**self.args(), "columns": flag((self.axis + 1) % self.x.tensor.rank != 0)}
 
-    kernels = (Kernel("softmax", ("x",), _args, inplace=("x",)),)
+    kernels = (Kernel("softmax", ("x",), _args, inplace=("x",), units=column_units, sized=True, work=elementwise_work),)
 
 
 class LogSoftmax(AlongAxis, name="log_softmax"):
@@ -277,7 +286,13 @@ class LogSoftmax(AlongAxis, name="log_softmax"):
         size = 4 + np.abs(real(shifted)) + np.abs(real(np.log(total)))
         return rounded(y, 2 * size * epsilon(self.x.dtype), self.x.dtype)
 
-    kernels = (Kernel("log_softmax", ("x",), AlongAxis.args, inplace=("x",)),)
+    def _work(self) -> Dim:
+        """Exponentials are added one after the other."""
+        return 2 * elementwise_work(self)
+
+    kernels = (
+        Kernel("log_softmax", ("x",), AlongAxis.args, inplace=("x",), units=column_units, sized=True, work=_work),
+    )  # fmt: skip
 
 
 def shifted_sum(x: Any, axis: int) -> tuple[Array, Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,14 @@ import numpy as np
 from oic.dtypes import FLT, Array
 from oic.ir import dims
 from oic.ir.core import Op, OpError, Value
+from oic.ir.dims import Dim
 from oic.ir.index import at_least
 from oic.ir.types import Type
 from oic.kernels.kernel import Kernel, KernelArgs, flag
 from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.conv import by_axis, per_axis, two_axes
+from oic.operators.work import ELEMENTWISE
 
 
 class Pool(Operator):
@@ -74,6 +77,13 @@ class Pool(Operator):
             **by_axis(window=two_axes(1, sizes), stride=two_axes(1, stride), padding=two_axes(0, padding)),
         )  # fmt: skip
 
+    def _planes(self) -> Dim:
+        return dims.product(self.x.shape[: -len(self._settings()[0])])
+
+    def _window_work(self) -> Dim:
+        """What all elements of all windows are worth."""
+        return math.prod(self._settings()[0]) * ELEMENTWISE // 8 * self.result.tensor.size
+
 
 class MaxPool(Pool, name="max_pool"):
     """The largest element of every window of the last axes.
@@ -93,7 +103,7 @@ class MaxPool(Pool, name="max_pool"):
     def reference(self, x: Array) -> Array:
         return self._windows(x, -np.inf).max(-1)
 
-    kernels = (Kernel("max_pool", ("x",), Pool._args),)
+    kernels = (Kernel("max_pool", ("x",), Pool._args, units=Pool._planes, sized=True, work=Pool._window_work),)
 
 
 class AvgPool(Pool, name="avg_pool"):
@@ -131,4 +141,4 @@ class AvgPool(Pool, name="avg_pool"):
     def _args(self) -> KernelArgs:
         return {**super()._args(), "all": flag(self.count_include_pad)}
 
-    kernels = (Kernel("avg_pool", ("x",), _args),)
+    kernels = (Kernel("avg_pool", ("x",), _args, units=Pool._planes, sized=True, work=Pool._window_work),)

@@ -18,6 +18,7 @@ from oic.operators.base import Operator
 from oic.operators.bounds import epsilon, real, rounded
 from oic.operators.settings import require_sign
 from oic.operators.shape import require_size
+from oic.operators.work import ELEMENTWISE, elementwise_work
 
 FAR = 1 << 62  # a distance behind all borders, with which sums are still numbers
 
@@ -169,10 +170,19 @@ class Rope(Operator, name="rope"):
             "dims": self._turned(), "interleaved": flag(self.style == "interleaved"),
         }  # fmt: skip
 
+    def _rows(self) -> Dim:
+        return dims.product(self.x.shape[:-2])
+
+    def _work(self) -> Dim:
+        """What turning all elements is worth, and the sines and cosines of each row."""
+        angles = ELEMENTWISE * self._turned() * self._rows() if self.turns is None else 0
+        return ELEMENTWISE // 4 * self.x.tensor.size + angles
+
     kernels = (
-        Kernel("rope", ("x",), _args, fits=lambda op: op.turns is None, layouts={"x": 1}, inplace=("x",)),
+        Kernel("rope", ("x",), _args, fits=lambda op: op.turns is None, layouts={"x": 1}, inplace=("x",), units=_rows,
+               sized=True, work=_work),
         Kernel("rope_turned", ("x",), _turned_args, fits=lambda op: op.turns is not None, layouts={"x": 1},
-               inplace=("x",)),
+               inplace=("x",), units=_rows, sized=True, work=_work),
     )
 
 
@@ -215,7 +225,10 @@ class RopeAngles(Operator, name="rope.angles"):
             "base": Converted(self.base, "double"), "dims": self.dims,
         }  # fmt: skip
 
-    kernels = (Kernel("rope_angles", ("result",), _args),)
+    kernels = (
+        Kernel("rope_angles", ("result",), _args, units=lambda op: dims.product(op.shape), sized=True,
+               work=elementwise_work),
+    )
 
 
 class RelativePositionBias(Operator, name="relative_position_bias"):
@@ -295,4 +308,6 @@ class RelativePositionBias(Operator, name="relative_position_bias"):
         both = flag(self.bidirectional)
         return self.members(H=self.table.shape[1], n=self.n, t=self.t, q_start=start, **rule, bidirectional=both)
 
-    kernels = (Kernel("relative_position_bias", ("table",), _args),)
+    kernels = (
+        Kernel("relative_position_bias", ("table",), _args, units=lambda op: op.n, sized=True, work=elementwise_work),
+    )  # fmt: skip

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from oic.operators.arrange import AlongAxis, around
 from oic.operators.base import Operator, is_float, normal_axis
 from oic.operators.bounds import F64, epsilon, last_place, real, rounded
 from oic.operators.settings import accumulated, in_64_bits
-from oic.operators.work import ELEMENTWISE
+from oic.operators.work import ELEMENTWISE, column_units, elementwise_work
 
 T = TypeVar("T")
 LANES = 16  # partial products of a float product
@@ -40,6 +40,11 @@ MANY = (
 )  # fmt: skip
 EMPTY = (("f32[2, 0]", "axes=[1]"), ("i8[0, 3]", "axes=[0]"))
 WIDER = (("i8[2, 3]", "axes=[1], acc=i32"), ("u4[9]", "axes=[0], acc=u64"), ("i1[3, 5]", "axes=[0], acc=i4"))
+
+
+def _elements(op: Any) -> Dim:
+    """Elements, of which many are added at a time."""
+    return op.x.tensor.size
 
 
 class Reduction(Operator):
@@ -88,6 +93,12 @@ class Reduction(Operator):
             return self.members(rank=len(groups), sizes=sizes, reduced=marks)
         return self.members(**dict(zip(("outer", "n", "inner"), three(groups))))
 
+    def _units(self) -> Dim:
+        """Results, or those of `column_units`, that threads can share; packed ones share bytes."""
+        if self.result.dtype.packed:
+            return 1
+        return self.result.tensor.size if "rank" in self._args() else column_units(self)
+
 
 class Accumulation(Reduction):
     """Base of sum, mean and prod."""
@@ -99,8 +110,9 @@ class Accumulation(Reduction):
     def _ordered(self) -> KernelArgs:
         return {**self._args(), "columns": flag(self.columns)}
 
-    _floats = Kernel("sum_axis", ("x",), _ordered, call="{op}", fits=is_float)
-    _integers = Kernel("totals", ("x", "result"), Reduction._args, call="{op}")  # in 64 bits, whatever is done
+    _integers = Kernel("totals", ("x", "result"), Reduction._args, call="{op}",  # in 64 bits, whatever is done
+                       units=Reduction._units, sized=True, work=_elements)  # fmt: skip
+    _floats = replace(_integers, name="sum_axis", types=("x",), args=_ordered, fits=is_float)
     kernels = (_floats, _integers)
 
 
@@ -189,7 +201,9 @@ class Extreme(Reduction):
     empty = False
     better: ClassVar[np.ufunc]
     examples = MANY
-    kernels = (Kernel("extreme", ("x",), Reduction._args, call="{op}"),)
+    kernels = (
+        Kernel("extreme", ("x",), Reduction._args, call="{op}", units=Reduction._units, sized=True, work=_elements),
+    )  # fmt: skip
 
     def reference(self, x: Array) -> Array:
         rows = reduced_last(self, x)
@@ -349,7 +363,7 @@ class Cumsum(AlongAxis, name="cumsum"):
     def _args(self) -> KernelArgs:
         return {**self.args(), "exclusive": flag(self.exclusive)}
 
-    kernels = (Kernel("cumsum", ("x",), _args, inplace=("x",)),)
+    kernels = (Kernel("cumsum", ("x",), _args, inplace=("x",), units=column_units, sized=True, work=elementwise_work),)
 
     def _sums(self, x: F64) -> F64:
         if self.exclusive:

@@ -13,9 +13,10 @@ from oic.ir.dims import Dim
 from oic.ir.index import at_least
 from oic.ir.types import TensorType, Type
 from oic.kernels.kernel import Converted, Kernel, KernelArgs, Out, Scratch
-from oic.operators.arrange import along
+from oic.operators.arrange import along, around
 from oic.operators.base import Operator, normal_axis
 from oic.operators.settings import require_sign
+from oic.operators.work import ELEMENTWISE
 
 
 class TopK(Operator, name="top_k"):
@@ -62,7 +63,15 @@ class TopK(Operator, name="top_k"):
     def _args(self) -> KernelArgs:
         return self.members(where=Out(1), **along(self.x, self.axis), k=self.k)
 
-    kernels = (Kernel("top_k", ("x",), _args),)
+    def _rows(self) -> Dim:
+        outer, _, inner = around(self.x.shape, self.axis % self.x.tensor.rank)
+        return outer * inner
+
+    def _comparisons(self) -> Dim:
+        """What comparing every element with the smallest that is kept is worth, at least."""
+        return ELEMENTWISE * self.x.tensor.size
+
+    kernels = (Kernel("top_k", ("x",), _args, units=_rows, sized=True, work=_comparisons),)
 
 
 class Sample(Operator, name="sample"):

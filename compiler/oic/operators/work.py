@@ -18,6 +18,8 @@ from oic.operators.part import Insert
 
 ELEMENTWISE = 16  # OIC_WORK_ELEMENT: multiplications and additions that take as long as an operator on one element
 
+COLUMNS = 16  # OIC_COLUMNS_UNIT: neighbouring columns that no threads divide
+
 
 @dataclass(frozen=True)
 class Work:
@@ -51,6 +53,12 @@ def work(op: Op) -> Work:
 def elementwise_work(op: Op) -> Dim:
     """What an op that does as much for every element is worth, or several in one, as `Kernel.work` counts."""
     return ELEMENTWISE * (inner(op) if isinstance(op, Fused) else 1) * op.results[0].tensor.size
+
+
+def column_units(op: Any) -> Dim:
+    """Units of `kernels/common/columns.h` that threads can share of what goes along an axis: rows, or some columns."""
+    members = op.call().members
+    return members["outer"] * dims.floor_div(members["inner"] + COLUMNS - 1, COLUMNS)
 
 
 def inner(op: Fused) -> int:

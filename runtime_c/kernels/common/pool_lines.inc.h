@@ -40,7 +40,7 @@ OIC_INLINE void POOL(line)(C *restrict line, ptrdiff_t pitch, ptrdiff_t step, pt
 }
 
 /* Results `some` from x0 on of all rows of a plane; at most `deep` lines at a time. */
-OIC_INLINE void POOL(part)(const POOL_ARGS *a, const T *x, T *y, ptrdiff_t step, ptrdiff_t window, ptrdiff_t x0, ptrdiff_t some,
+OIC_INLINE void POOL(results)(const POOL_ARGS *a, const T *x, T *y, ptrdiff_t step, ptrdiff_t window, ptrdiff_t x0, ptrdiff_t some,
                            ptrdiff_t pitch, ptrdiff_t deep, const C *count)
 {
     const ptrdiff_t left = x0 * step - a->padding_x, first = oic_pool_first(left), span = (some - 1) * step + a->window_x;
@@ -82,8 +82,8 @@ OIC_INLINE void POOL(part)(const POOL_ARGS *a, const T *x, T *y, ptrdiff_t step,
     }
 }
 
-/* Whether all was computed so.  It is no part of its caller, whose other loops compilers make worse if they know more of them. */
-OIC_LOOP int POOL(by_lines)(const POOL_ARGS *a)
+/* Whether planes begin..end-1 were computed so.  It is no part of its caller, whose other loops compilers make worse if they know more of them. */
+OIC_LOOP int POOL(by_lines)(const POOL_ARGS *a, ptrdiff_t begin, ptrdiff_t end)
 {
     const ptrdiff_t most = a->out_width < OIC_CONV_PART ? a->out_width : OIC_CONV_PART, step = a->stride_x, window = a->window_x;
     if (X_IS_COMPUTED && a->padding_x == 0 && window * a->window_y <= FEW) { /* compilers do well with these */
@@ -104,19 +104,19 @@ OIC_LOOP int POOL(by_lines)(const POOL_ARGS *a)
             const ptrdiff_t columns = oic_pool_last(left, window, a->width) - oic_pool_first(left);
             count[e] = (C)(int32_t)(ALL(a) ? window : columns);
         }
-        for (ptrdiff_t plane = 0; plane < a->planes; ++plane) {
+        for (ptrdiff_t plane = begin; plane < end; ++plane) {
             const T *const x = a->x + plane * a->height * a->width;
             T *const y = a->y + plane * a->out_height * a->out_width;
             if (step == 1 && window == 3) {
-                POOL(part)(a, x, y, 1, 3, x0, some, pitch, deep, count);
+                POOL(results)(a, x, y, 1, 3, x0, some, pitch, deep, count);
             } else if (step == 1) {
-                POOL(part)(a, x, y, 1, window, x0, some, pitch, deep, count);
+                POOL(results)(a, x, y, 1, window, x0, some, pitch, deep, count);
             } else if (window == 3) {
-                POOL(part)(a, x, y, 2, 3, x0, some, pitch, deep, count);
+                POOL(results)(a, x, y, 2, 3, x0, some, pitch, deep, count);
             } else if (window == 2) {
-                POOL(part)(a, x, y, 2, 2, x0, some, pitch, deep, count);
+                POOL(results)(a, x, y, 2, 2, x0, some, pitch, deep, count);
             } else {
-                POOL(part)(a, x, y, 2, window, x0, some, pitch, deep, count);
+                POOL(results)(a, x, y, 2, window, x0, some, pitch, deep, count);
             }
         }
     }

@@ -6,6 +6,8 @@
 
 #include <stddef.h>
 
+#include "columns.h"
+
 #define OIC_COLUMNS 32 /* neighbouring results that are computed at a time */
 
 /* Where element `flat` of the dimensions with reduced[d] == which begins in a dense tensor. */
@@ -41,6 +43,14 @@ static inline ptrdiff_t oic_reduced_count(ptrdiff_t rank, const ptrdiff_t *sizes
         inner *= sizes[d];
     }
     return count;
+}
+
+/* Units that threads can share: results, where reduced dimensions are not adjacent; else those of columns.h. */
+static inline ptrdiff_t oic_reduced_units(ptrdiff_t rank, const ptrdiff_t *sizes, const ptrdiff_t *reduced, ptrdiff_t outer,
+                                          ptrdiff_t inner)
+{
+    ptrdiff_t size, step;
+    return rank > 0 ? oic_reduced_count(rank, sizes, reduced, 0, &size, &step) : outer * oic_columns_units(inner);
 }
 
 #endif
