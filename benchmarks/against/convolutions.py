@@ -252,7 +252,7 @@ def _torch_bytes(layer: Layer, threads: int) -> Step:
     return step
 
 
-ENGINES = {
+ENGINES: dict[str, dict[str, Callable[[Layer, int], Step]]] = {
     "f32": {"oic": _oic, "onnxruntime": _onnxruntime, "torch": _torch},
     "f16": {"oic": partial(_oic, kind="f16"), "torch": partial(_torch, kind="float16")},
     "bf16": {"oic": partial(_oic, kind="bf16"), "torch": partial(_torch, kind="bfloat16")},
