@@ -31,7 +31,7 @@ class Convolutions:
         return [int(n) for n in self.rng.integers(low, high + 1, count)]
 
     def add(self, number: int) -> None:
-        """One more; nothing where the result would be empty."""
+        """One more, perhaps with an empty result; nothing where its sizes would be negative."""
         axes, transposed = int(self.rng.integers(1, 3)), self.rng.random() < 0.25
         groups = int(self.rng.choice([1, 1, 1, 2, 5]))
         inputs, outputs = (int(self.rng.choice([1, 2, 3, 8, 16, 17, 33])) for _ in range(2))
@@ -44,7 +44,7 @@ class Convolutions:
             (n - 1) * s - 2 * p + d * (k - 1) + 1 if transposed else (n + 2 * p - d * (k - 1) - 1) // s + 1
             for n, k, s, p, d in zip(size, taps, stride, padding, dilation)
         ]
-        if min(result) < 1:
+        if min(result) < 0:
             return
         x = [*self.several(1, 2, int(self.rng.integers(0, 2))), channels, *size]
         w = [channels, filters // groups, *taps] if transposed else [filters, channels // groups, *taps]

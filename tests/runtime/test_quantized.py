@@ -193,9 +193,10 @@ def packed(q: Array, scale: Array, bits: int) -> Array:
     padded, scales = np.zeros((-(-rows // 16) * 16, groups * GROUP), np.int64), np.zeros((-(-rows // 16) * 16, groups), np.float16)
     padded[:rows, :k], scales[:rows] = q, scale
     padded += 8 if bits == 4 else 0
-    numbers, factors = [], []
+    numbers, factors = [np.empty(0, np.uint8)], []
     for r in range(0, len(padded), 64):
-        wide = padded[r : r + 64].reshape(-1, 16, groups, 8, 4).transpose(2, 0, 3, 1, 4)  # group, panel, step, row, neighbour
+        some = padded[r : r + 64]
+        wide = some.reshape(len(some) // 16, 16, groups, 8, 4).transpose(2, 0, 3, 1, 4)  # group, panel, step, row, neighbour
         wide = wide if bits == 8 else wide[:, :, :4] | wide[:, :, 4:] << 4
         numbers.append((wide & 255).astype(np.uint8).ravel())
         factors.append(scales[r : r + 64].T.ravel())
@@ -217,10 +218,10 @@ def product(x: Array, q: Array, scale: Array, b: Array | None) -> Array:
     widened = [np.zeros((len(a), groups * GROUP), a.dtype) for a in (x, q)]
     for to, a in zip(widened, (x, q), strict=True):
         to[:, : a.shape[1]] = a
-    w, dw = widened[1].reshape(-1, groups, GROUP), scale.astype(np.float32)
+    w, dw = widened[1].reshape(len(q), groups, GROUP), scale.astype(np.float32)
     y = np.zeros((len(x), len(q)), np.float32)
     with np.errstate(all="ignore"):
-        qx, dx = quantized(widened[0].reshape(-1, groups, GROUP))
+        qx, dx = quantized(widened[0].reshape(len(x), groups, GROUP))
         for g in range(groups):
             y = y + (qx[:, g] @ w[:, g].T).astype(np.float32) * (dw[None, :, g] * dx[:, None, g])
         return y if b is None else y + b.astype(np.float32)
@@ -252,6 +253,7 @@ def inputs(rng: np.random.Generator, rows: int, k: int, kind: str) -> Array:
 SHAPES = [
     (0, 5, 3), (1, 1, 1), (1, 96, 280), (2, 33, 17), (5, 70, 130), (17, 257, 67), (70, 40, 80), (3, 320, 64), (6, 70, 96), (9, 300, 112),
     (1, 40, 700), (4, 33, 600),  # shares of several streams side by side, and some left
+    (3, 0, 17), (2, 40, 0), (0, 0, 0),
 ]  # fmt: skip
 
 
