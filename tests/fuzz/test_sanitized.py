@@ -12,6 +12,7 @@ import oic
 from oic.diagnostics import StepError
 from oic.driver import Program
 from oic.kernels.targets import FUSED
+from oic.operators.base import Operator
 from processor import AVX2, features
 from tests.fuzz.checks import compiled
 from tests.fuzz.memory_plans import LAYOUTS, laid_out
@@ -58,6 +59,30 @@ graph kernels {
         op argmax_axis(y, axis=-1) >> i;
         op attention(q, k, k, causal=true) >> a;
         op conv2d(image, filters) >> c;
+        return;
+    }
+}
+"""
+CONVOLUTIONS = """\
+graph convolutions {
+    dynamic { x: i8[N, 70] @max(N=20); p: i8[24, 13, 17]; q: i8[4, 6, 5]; l: i8[3, 5, 37]; f: f32[6, 9, 11]; }
+    constant {
+        a: i8[53, 70]; w: i8[33, 24, 3, 3]; v: i8[9, 24, 3, 2]; r: i8[3, 4, 3, 3]; t: i8[7, 5, 3]; d: i8[24, 1, 3, 3];
+        u: f32[6, 5, 3, 3]; g: f32[8, 3, 3, 2];
+    }
+    volatile {
+        y1: i32[N, 53]; y2: i32[33, 13, 17]; y3: i32[9, 6, 9]; y4: i32[3, 6, 5]; y5: i32[3, 7, 19]; y6: i32[24, 13, 17];
+        y7: f32[5, 17, 21]; y8: f32[8, 5, 12];
+    }
+    block entry {
+        op linear(x, a, acc=i32) >> y1;
+        op conv2d(p, w, padding=[1, 1], acc=i32) >> y2;
+        op conv2d(p, v, stride=2, padding=[0, 1], acc=i32) >> y3;
+        op conv2d(q, r, padding=[1, 1], acc=i32) >> y4;
+        op conv1d(l, t, stride=2, padding=1, acc=i32) >> y5;
+        op conv2d(p, d, padding=[1, 1], groups=24, acc=i32) >> y6;
+        op conv_transpose2d(f, u, stride=[2, 2], padding=[1, 1]) >> y7;
+        op conv2d(f, g, stride=[2, 1], padding=[1, 1], groups=2) >> y8;
         return;
     }
 }
@@ -125,6 +150,29 @@ def test_kernels_of_vectors_stay_in_their_memory(vectors: str, tmp_path: Path) -
             given = {"x": (n, 70), "q": (n, 4, 20), "k": (t, 2, 20), "image": (1, 5, 11, 13)}
             found = executor.step(**{name: rng.standard_normal(shape).astype(np.float32) for name, shape in given.items()})
             assert all(np.isfinite(value).all() for value in found.values())
+
+
+def test_convolutions_of_vectors_stay_in_their_memory(tmp_path: Path) -> None:
+    """Of bytes, in words and in tiles, and of floats: windows that leave the image, strides, groups, transposed ones."""
+    _, numerics, flags = VECTORS["avx2"] if set(AVX2) <= features() else ("", None, ())
+    rng = np.random.default_rng(1)
+    shapes = {"a": (53, 70), "w": (33, 24, 3, 3), "v": (9, 24, 3, 2), "r": (3, 4, 3, 3), "t": (7, 5, 3), "d": (24, 1, 3, 3)}
+    weights = {n: rng.integers(-128, 128, shape).astype(np.int8) for n, shape in shapes.items()}
+    floats = {"u": (6, 5, 3, 3), "g": (8, 3, 3, 2)}
+    weights |= {n: rng.standard_normal(shape).astype(np.float32) for n, shape in floats.items()}
+    graph = oic.parse(CONVOLUTIONS)
+    made = oic.Synthesizer(graph, oic.Model(tensors=weights), target="portable", numerics=numerics)
+    chosen = {op.kernel for op in made.spec.module.all_ops() if isinstance(op, Operator)}
+    assert {"linear_words", "conv_planes_int", "conv_winograd", "conv_planes"} <= chosen
+    path = build_sanitized([made.program], tmp_path, (*SANITIZED, *WITHOUT, *flags), numerics=made.spec.target.numerics)
+    reference = oic.Simulator(graph, oic.Model(tensors=weights)).make_executor()
+    with SanitizedExecutor(made.program, path, 0) as executor:
+        for n in (0, 1, 7, 20):
+            bytes_of = {"x": (n, 70), "p": (24, 13, 17), "q": (4, 6, 5), "l": (3, 5, 37)}
+            given = {name: rng.integers(-128, 128, shape).astype(np.int8) for name, shape in bytes_of.items()}
+            given["f"] = rng.standard_normal((6, 9, 11)).astype(np.float32)
+            found, wanted = executor.step(**given), reference.step(**given)
+            assert all(np.allclose(found[name], value, rtol=1e-4, atol=1e-4) for name, value in wanted.items())
 
 
 def test_positions_are_taken_back(tmp_path: Path) -> None:
