@@ -203,6 +203,14 @@ def _alike(one: oic.Synthesizer, whole: oic.Synthesizer, given: dict[str, np.nda
             assert [k for k, v in wanted.items() if found[k].tobytes() != v.tobytes()] == [], threads
 
 
+def test_what_is_worth_no_thread_is_not_divided() -> None:
+    for rows, divided in ((8, False), (64, True)):
+        text = f"dynamic {{ x: f32[{rows}, 130]; }} volatile {{ y: f32[{rows}, 130]; }}"
+        program = compile_graph(oic.parse(text + " block entry { op softmax(x) >> y; return; }"), None, Settings(threads=3))
+        *_, (_, module) = lowered(program.module, program.settings)
+        assert ("workers" in print_module(module)) is divided
+
+
 def test_what_is_divided_is_in_the_ir() -> None:
     program = compile_graph(oic.parse(TEXT), model(), Settings(threads=3))
     *_, (_, module) = lowered(program.module, program.settings)
