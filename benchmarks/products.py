@@ -1,13 +1,13 @@
 """Products beside the limits of the machine: multiply-adds a second for many rows, bytes a second for few.
 
-    python benchmarks/products.py [--shapes 768x3072,3072x768] [--rows 1,4,16,128,512] [--weights f32,bf16,f16,q8,q4]
-                                  [--numerics native]
+    python benchmarks/products.py [--shapes 768x3072,3072x768] [--rows 1,4,16,128,512]
+                                  [--weights f32,bf16,f16,q8,q4,i8] [--numerics native]
 
-The kernel of packed weights, one thread.  The limits are probed between the rounds (`oic.profile.limits`):
-multiply-adds of registers alone (for q8 and q4 those of bytes, for bf16 in the class `native` those of pairs), and a
-read of memory on huge pages.  A product of few rows goes through more weights than caches hold; one of many has its
-share of the first limit printed, of few its share of the second, too.  Medians of the rounds and half the distance of
-their quartiles, beside the best of the probes.
+The kernel of packed weights, one thread; for i8 a `matmul` of bytes with sums of 32 bits, neither of which is packed.
+The limits are probed between the rounds (`oic.profile.limits`): multiply-adds of registers alone (for q8, q4 and i8
+those of bytes, for bf16 in the class `native` those of pairs), and a read of memory on huge pages.  A product of few
+rows goes through more weights than caches hold; one of many has its share of the first limit printed, of few its share
+of the second, too.  Medians of the rounds and half the distance of their quartiles, beside the best of the probes.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pathlib import Path
 
 from oic.kernels.kernel import Instance
 from oic.kernels.targets import FUSED, NATIVE, NUMERICS, SEPARATE
+from oic.operators.conv import PLANES
 from oic.operators.quantized import AT_ONCE, PAIRS
 from oic.profile.limits import Prober, spread
 from oic.toolchain.compiler import find_compiler
@@ -31,7 +32,7 @@ from oic.toolchain.target import optimized, target
 RUNTIME = Path(__file__).resolve().parents[1] / "runtime_c"
 MANY = 64  # rows from which multiply-adds are the limit
 MEMORY = 256 << 20  # bytes of weights that few rows go through
-BYTES = {"f32": 4.0, "bf16": 2.0, "f16": 2.0, "q8": 34 / 32, "q4": 18 / 32}  # of a weight
+BYTES = {"f32": 4.0, "bf16": 2.0, "f16": 2.0, "q8": 34 / 32, "q4": 18 / 32, "i8": 1.0}  # of a weight
 
 HUGE = """
 #define _GNU_SOURCE
@@ -89,6 +90,20 @@ void product_bf16(const float *x, const oic_stored_bf16 *w, float *y, ptrdiff_t 
     }
 }
 """.replace("ROOM", str(AT_ONCE))
+INTEGERS = """
+void product_i8(const int8_t *x, const int8_t *w, int32_t *y, ptrdiff_t M, ptrdiff_t K, ptrdiff_t N, ptrdiff_t count);
+void product_i8(const int8_t *x, const int8_t *w, int32_t *y, ptrdiff_t M, ptrdiff_t K, ptrdiff_t N, ptrdiff_t count)
+{
+    static int32_t work[1 << 20];
+    const ptrdiff_t words = (K + 1) / 2, most = PLANES / (4 * words), wide = most > 64 ? most : 64;
+    const ptrdiff_t room = 4 * words * ((wide < N ? wide : N) / 16 * 16 + 29);
+    for (ptrdiff_t i = 0; i < count; ++i) {
+        oic_matmul_words_i8_i32(&(oic_matmul_words_i8_i32_args){
+            .a = x, .b = w + i * K * N, .y = y, .work = work, .M = M, .K = K, .N = N, .am = K, .ak = 1, .bk = N,
+            .bn = 1, .room = room < (ptrdiff_t)sizeof work ? room : (ptrdiff_t)sizeof work});
+    }
+}
+""".replace("PLANES", str(PLANES))
 
 
 def library(folder: Path, weights: list[str], numerics: str | None) -> tuple[ctypes.CDLL, str]:
@@ -99,6 +114,8 @@ def library(folder: Path, weights: list[str], numerics: str | None) -> tuple[cty
         if name in ("q8", "q4"):
             source += Instance(f"kernels/linear_{name}.h", ("f32", "f32", "f32")).text()
             source += QUANTISED.format(w=name, bits=name[1])
+        elif name == "i8":
+            source += Instance("kernels/matmul_words.h", (name, "i32")).text() + INTEGERS
         elif name == "bf16" and here.numerics == NATIVE:
             source += Instance(f"kernels/{PAIRS}.h", ("f32", name, "f32")).text() + PAIRED
         else:
@@ -135,7 +152,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         loaded, numerics = library(Path(folder), weights, options.numerics)
     memory, prober = loaded.huge(MEMORY), Prober()
-    units = {"q8": "int8", "q4": "int8", "bf16": "bf16" if numerics == NATIVE else "f32"}
+    units = {"q8": "int8", "q4": "int8", "i8": "int8", "bf16": "bf16" if numerics == NATIVE else "f32"}
     head = f"inputs x outputs  {'rows':>5} {'weights':>7} {'Gop/s':>8} {'±%':>3}"
     print(f"{head} {'of peak':>8} {'GB/s':>7} {'of read':>8}")
     for k, n in (map(int, shape.split("x")) for shape in options.shapes.split(",")):

@@ -303,6 +303,7 @@ TYPES: dict[str, tuple[tuple[str, ...], ...]] = {
     "matmul": (("f32", "i4"), ("f16", "f16"), ("f64", "f32"), ("f32", "f32")),
     "matmul_bool": (("bool",),),
     "matmul_int": (("i4", "i32"), ("bitset", "bitset")),
+    "matmul_words": (("i8", "i32"), ("i8", "i16")),
     "matmul_panels": (("f32", "i8"), ("f16", "u8")),
     "quantize": (("f16", "i4", "i32"), ("f64", "u32", "u32")),
     "requantize": (("u4",), ("i32",)),

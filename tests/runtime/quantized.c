@@ -1,4 +1,4 @@
-/* Products with weights of 8 and 4 bits and convolutions of bytes, of random numbers and of the largest: prints a hash of the results of each shape. */
+/* Products with weights of 8 and 4 bits, and products and convolutions of bytes, of random numbers and of the largest: prints a hash of the results of each shape. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -24,6 +24,10 @@
 #define OIC_W i32
 #define OIC_B i32
 #include "kernels/conv_winograd.h"
+
+#define OIC_X i8
+#define OIC_W i32
+#include "kernels/matmul_words.h"
 
 static void say(const char *name, uint32_t high, uint32_t low);
 
@@ -131,9 +135,29 @@ static void tiles(const char *name, int kind)
     say_sums(name, to, sizeof to / sizeof *to);
 }
 
+/* Of 17 x 13 and 13 x 37 bytes, of which both may be transposed, in blocks of 16 columns. */
+static void columns(const char *name, int kind, int turned)
+{
+    static int8_t from[17 * 13], with[13 * 37];
+    static int32_t to[17 * 37], room[7 * (16 + 13)];
+    for (size_t i = 0; i < sizeof from; ++i) {
+        from[i] = (int8_t)(kind != 1 ? (int)(drawn() & 255u) - 128 : -128);
+    }
+    for (size_t i = 0; i < sizeof with; ++i) {
+        with[i] = (int8_t)(kind != 1 ? (int)(drawn() & 255u) - 128 : drawn() & 1u ? 127 : -128);
+    }
+    oic_matmul_words_i8_i32(&(oic_matmul_words_i8_i32_args){
+        .a = from, .b = with, .y = to, .work = room, .M = 17, .K = 13, .N = 37, .am = turned ? 1 : 13, .ak = turned ? 17 : 1, .bk = turned ? 1 : 37,
+        .bn = turned ? 13 : 1, .room = sizeof room});
+    say_sums(name, to, sizeof to / sizeof *to);
+}
+
 static void products(void)
 {
     state = 1;
+    columns("columns of bytes", 0, 0);
+    columns("columns of largest bytes", 1, 0);
+    columns("columns of bytes, transposed", 0, 1);
     tiles("tiles of bytes", 0);
     tiles("tiles of largest bytes", 1);
     convolution("bytes", 7, 0, 0);

@@ -137,6 +137,27 @@ void words(const void *const *p, const ptrdiff_t *n)
 
 #define OIC_X i8
 #define OIC_W i32
+#include "kernels/matmul_words.h"
+
+void columns(const void *const *p, const ptrdiff_t *n);
+void columns(const void *const *p, const ptrdiff_t *n)
+{
+    const oic_matmul_words_i8_i32_args a = {
+        .a = p[0], .b = p[1], .y = (void *)(uintptr_t)p[2], .work = (void *)(uintptr_t)p[3], .rank = 2, .shape = n + 9, .as = n + 11,
+        .bs = n + 13, .M = n[0], .K = n[1], .N = n[2], .am = n[3], .ak = n[4], .bk = n[5], .bn = n[6], .room = n[7]};
+    if (n[8] == 0) {
+        oic_matmul_words_i8_i32(&a);
+        return;
+    }
+    const oic_matmul_view_i8_i32 v = oic_matmul_words_view_i8_i32(&a, 0);
+    for (ptrdiff_t unit = 0, end; unit < n[9] * n[10] * v.blocks * v.parts; unit = end) {
+        end = unit + 1 + unit % 2;
+        oic_matmul_words_part_i8_i32(&a, unit, end < n[9] * n[10] * v.blocks * v.parts ? end : unit + 1, unit % 3 == 1);
+    }
+}
+
+#define OIC_X i8
+#define OIC_W i32
 #define OIC_B i32
 #include "kernels/conv_winograd.h"
 
@@ -320,6 +341,45 @@ def test_rows_of_bytes_as_words_are_exact(library: CDLL) -> None:
             work = guarded(np.empty(room, np.uint8))
             call(library, "words", [guarded(x), guarded(w)[:, 3:], b, y, work], [m, k, n, k + 3, rows, room])
             assert np.array_equal(y, x.astype(np.int64) @ w[:, 3:].T.astype(np.int64) + b), (m, k, n)
+
+
+# M, K, N; leading axes of a and of b; columns of a block; elements from one to the next
+COLUMNS = [
+    ((1, 1, 2), (1, 1), (1, 1), 16, 1),
+    ((3, 0, 5), (1, 1), (1, 1), 16, 1),
+    ((0, 3, 5), (1, 1), (1, 1), 16, 1),
+    ((5, 3, 0), (1, 1), (1, 1), 16, 1),
+    ((4, 6, 19), (2, 3), (1, 3), 16, 1),
+    ((37, 5, 7), (2, 1), (2, 1), 16, 1),
+    ((97, 33, 50), (1, 1), (1, 1), 32, 1),
+    ((145, 18, 300), (1, 1), (1, 1), 304, 1),
+    ((13, 64, 37), (3, 2), (1, 1), 48, 1),
+    ((16, 9, 33), (1, 2), (1, 2), 16, 3),
+]
+
+
+@pytest.mark.parametrize("transposed", [(False, False), (False, True), (True, False), (True, True)])
+def test_columns_of_bytes_as_words_are_exact(library: CDLL, transposed: tuple[bool, bool]) -> None:
+    """Rows and columns that fill registers, and some left; units alone, of two workers; zero extents, batches, gaps."""
+    rng = np.random.default_rng(9)
+    for (m, k, n), *leads, wide, apart in COLUMNS:
+        for values in ([-128], [-128, 127, -1, 3]):
+            operands = []
+            for lead, (rows, columns), turned in zip(leads, ((m, k), (k, n)), transposed, strict=True):
+                shape = (columns, rows) if turned else (rows, columns)
+                whole = rng.choice(values, (*lead, shape[0], shape[1] * apart)).astype(np.int8)
+                seen = (guarded(whole) if whole.size else whole)[..., apart - 1 :: apart]
+                operands.append(seen.swapaxes(-1, -2) if turned else seen)
+            a, b = operands
+            wanted = np.matmul(a.astype(np.int64), b.astype(np.int64))
+            y, shape = guarded(np.empty(wanted.shape, np.int32)) if wanted.size else None, wanted.shape[:2]
+            room = 4 * max(1, -(-k // 2)) * (wide + 13)
+            steps = [0 if size == 1 else step for v in operands for size, step in zip(v.shape[:2], v.strides[:2], strict=True)]
+            for alone in (0, 1):
+                work = guarded(np.empty(-(-room // 64) * 64 + room, np.uint8))
+                sizes = [m, k, n, *a.strides[2:], *b.strides[2:], room, alone, *shape, *steps]
+                call(library, "columns", [a, b, y, work], sizes)
+                assert y is None or np.array_equal(y, wanted), (m, k, n, values, alone)
 
 
 # batch, channels, height, width; outputs, taps; stride, padding, dilation; groups; rows and columns of a block

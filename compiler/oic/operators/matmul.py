@@ -26,6 +26,9 @@ from oic.operators.settings import accumulated
 
 RUN, PART = 64, 48  # OIC_LINEAR_RUN and _PART: outputs that a thread takes at a time
 MANY = 8  # rows of bytes, from which on lanes of words pay
+FEW = 4  # rows of bytes, from which on it pays to turn what they are multiplied by into words
+LINE = 4 * ROWS  # OIC_MATMUL_LINE: columns
+INT_TILE = 256  # OIC_INT_TILE of matmul_int.h
 
 
 def narrower(wide: DType, narrow: DType) -> bool:
@@ -205,6 +208,37 @@ class MatMul(Operator, name="matmul"):
         """Sixteen columns of each of the matrices of the result."""
         return dims.product([*self.result.shape[:-2], dims.floor_div(self.result.shape[-1] + ROWS - 1, ROWS)])
 
+    def _is_one_matrix(self) -> bool:
+        """All rows of a are those of one matrix times b, where they lie without gaps."""
+        return not self.transpose_a and all(size == 1 for size in self.b.shape[:-2])
+
+    def _in_words(self) -> bool:
+        """Rows of bytes, and columns that pay for being turned."""
+        m, _ = self._matrix(self.a, self.transpose_a)
+        rows = dims.product(self.a.shape[:-1]) if self._is_one_matrix() else m
+        few = dims.maximum(rows) < FEW or dims.maximum(self.result.shape[-1]) < 2
+        return self.a.dtype is i8 and self.result.dtype.bits <= 32 and not few
+
+    def _word_args(self) -> KernelArgs:
+        args = dict(self._args())
+        dense = self.a.place is None or self.a.place.strides is None
+        if dense and self._is_one_matrix():
+            args |= {"rank": 0, "shape": (), "as": (), "bs": (), "M": dims.product(self.result.shape[:-1])}
+        words = max(1, -(-dims.maximum(args["K"]) // 2))
+        wide = max(LINE // ROWS, min(PLANES // (4 * words) // ROWS, -(-dims.maximum(args["N"]) // ROWS)))
+        work = Scratch(4 * words * (ROWS * wide + WORD_ROWS + 1), each=True)
+        del args["scale"], args["ss"], args["sn"]
+        return args | {"work": work, "room": work.nbytes}
+
+    def _word_units(self) -> Dim:
+        """Some rows of some columns."""
+        *lead, m, n = self.result.shape
+        return dims.product([*lead, dims.floor_div(m + PART - 1, PART), dims.floor_div(n + RUN - 1, RUN)])
+
+    def _tiles(self) -> Dim:
+        """Rows of all matrices, of as many results as are summed at a time."""
+        return _apart(self.result, INT_TILE)
+
     _any = {"a": 0, "b": 0, "b_scale": 0}
     _bytes = Kernel("matmul_panels", ("a", "b"), _bytes_in_panels, layouts={"a": 1, "b_scale": 0}, work=products,
                     units=quantized.streams, cost=lambda op, target: streamed(op.b, PANELS))  # fmt: skip
@@ -217,10 +251,21 @@ class MatMul(Operator, name="matmul"):
         replace(_bytes, fits=lambda op: op._of_bytes() and op.transpose_b, takes={"b": PANELS}),
         Kernel("matmul", ("a", "b"), _args, fits=is_float, layouts=_any, stored={"b": quantized.FLOATS}, cost=_cost,
                units=_panels, work=products),
+        Kernel("matmul_words", ("a", "result"), _word_args, fits=_in_words, layouts=_any,
+               cost=lambda op, target: 0.0 if target.hosted else math.inf,  # elsewhere is no room for words
+               units=_word_units, work=products, phases=True),
         Kernel("matmul_bool", ("a",), _args, call="matmul", fits=lambda op: op.a.dtype.kind == "bool", layouts=_any),
         Kernel("matmul_int", ("a", "result"), _args, call="matmul",
-               fits=lambda op: not is_float(op) and op.a.dtype.kind != "bool", layouts=_any),
+               fits=lambda op: not is_float(op) and op.a.dtype.kind != "bool", layouts=_any,
+               cost=lambda op, target: 1.0, units=_tiles, work=products),
     )  # fmt: skip
+
+
+def _apart(result: Value, run: int) -> Dim:
+    """Runs of the rows of a result that threads may store: one, where neighbouring rows share a byte."""
+    *rows, n = result.shape
+    shared = result.dtype.packed and not (isinstance(n, int) and n * result.dtype.bits % 8 == 0)
+    return 1 if shared else dims.product([*rows, dims.floor_div(n + run - 1, run)])
 
 
 def _rows(x: Value, n: Dim) -> KernelArgs:
@@ -328,7 +373,7 @@ class Linear(Sums, name="linear"):
 
     def _runs(self) -> Dim:
         """Rows, and runs of outputs of each."""
-        return dims.product([*self.x.shape[:-1], dims.floor_div(self.w.shape[0] + RUN - 1, RUN)])
+        return _apart(self.result, RUN)
 
     def _in_panels(self) -> KernelArgs:
         return self.members(**_rows(self.x, self.w.shape[0]))
