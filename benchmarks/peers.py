@@ -38,7 +38,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from against import Unsupported  # noqa: E402
-from against.convolutions import LAYERS, layers  # noqa: E402
+from against.convolutions import LAYERS  # noqa: E402
 from against.decoders import DECODERS  # noqa: E402
 
 from oic.diagnostics import OicError  # noqa: E402
@@ -342,10 +342,10 @@ def convolve(run: Run) -> None:
     a = run.arguments
     for precision, threads in itertools.product([p for p in a.precisions if p != "q4"], a.threads):
         workers = run.workers("convolutions", precision=precision, threads=threads)
-        for name in layers(precision):
+        for name, layer in LAYERS.items():
             figures, limits = run.alternate(workers, threads, "seconds", name, 20)
             limit = limits.int8 if precision == "q8" else limits.f32
-            run.show(Row(LAYERS[name].operator, name, precision, threads, LAYERS[name].operations, limit, 1, figures))
+            run.show(Row(layer.operator, name, precision, threads, layer.operations, limit, 1, figures))
         if a.wait:
             print("measured", flush=True)
         for worker in workers:

@@ -11,10 +11,13 @@
    Where an output has one row of one input channel, or all of that lies in two registers, its words are made in registers, if a
    machine has an instruction for that (oic_words_near), and its sums stored from there.
 
+   oic_conv_transpose_planes_X_W_B: oic_conv_transpose with such weights, where those of an output lie class by class of positions that
+   meet the same taps (common/conv_axis.h): in each w[fours of channels / groups, taps, 4].
+
    Of few positions, each has its window gathered instead, in the order of w, whose rows it goes along.
 
    A block is at most `rows` rows of `columns` positions; `room` bytes of work have its planes, where the words lie that a position
-   meets, as words the weights of some outputs, and which block that is (common/conv_axis.h).  Sums are modulo 2^32, whatever the order. */
+   meets, as words the weights of some outputs, and which block that is.  Sums are modulo 2^32, whatever the order. */
 #include "common/conv_axis.h"
 #include "common/conv_lanes.h"
 #include "common/conv_range.h"
@@ -34,6 +37,8 @@
 #define SPARE OIC_LANES     /* words behind the planes that lanes without a position may meet */
 
 #include "common/conv_planes.inc.h"
+
+typedef ARGS(oic_conv_planes) ARGS(oic_conv_transpose_planes);
 
 /* A call.
    inputs, outputs  channels of a group
@@ -69,48 +74,51 @@ static inline ptrdiff_t NAME(oic_conv_deep)(const NAME(oic_conv_view) *v)
     return v->a->along ? v->inputs : (v->inputs + OIC_WORD - 1) / OIC_WORD;
 }
 
-/* Where words lie that position 0 meets, in the order of w. */
-static inline void NAME(oic_conv_tables)(NAME(oic_conv_view) *v)
+/* Where words lie that position 0 of class (fy, fx) meets, in the order of w, from `at` on; where those of the next begin. */
+static inline int32_t *NAME(oic_conv_table)(const NAME(oic_conv_view) *v, ptrdiff_t fy, ptrdiff_t fx, int32_t *at)
 {
     const ptrdiff_t side = v->a->along ? 1 : FOUR;
-    int32_t *at = v->at;
     for (ptrdiff_t c = 0; c < v->inputs; c += side) {
         const ptrdiff_t first = v->a->along ? c : c / OIC_WORD, words = v->a->along ? 1 : NAME(oic_conv_words)(v->inputs, c);
         for (ptrdiff_t ky = 0; ky < v->y.taps; ++ky) {
             ptrdiff_t py, px;
-            const ptrdiff_t row = oic_conv_tap(&v->y, 0, ky, &py);
-            for (ptrdiff_t kx = 0; kx < v->x.taps; ++kx) {
-                const ptrdiff_t column = oic_conv_tap(&v->x, 0, kx, &px);
-                for (ptrdiff_t i = 0; i < words; ++i) {
+            const ptrdiff_t row = oic_conv_tap(&v->y, fy, ky, &py);
+            for (ptrdiff_t kx = 0; kx < v->x.taps && row >= 0; ++kx) {
+                const ptrdiff_t column = oic_conv_tap(&v->x, fx, kx, &px);
+                for (ptrdiff_t i = 0; i < words && column >= 0; ++i) {
                     const ptrdiff_t plane = ((first + i) * v->y.phases + py) * v->x.phases + px;
                     *at++ = (int32_t)(plane * v->size + row * v->x.extent + column);
                 }
             }
         }
     }
-    v->words = at - v->at;
+    return at;
 }
 
-/* The weights of outputs o..o+m-1 as words, copied unless they lie as such, and where their sums start: at b, if there is one. */
-static inline const uint32_t *NAME(oic_conv_weights)(const NAME(oic_conv_view) *v, ptrdiff_t o, ptrdiff_t m, uint32_t *start)
+/* The weights of outputs o..o+m-1, `each` bytes of each from w on, which are of so many taps, as n words, copied unless they lie as
+   such; and where their sums start: at b, if there is one.  Words of one output and of the next lie *apart. */
+static inline const uint32_t *NAME(oic_conv_weights)(const NAME(oic_conv_view) *v, const T *w, ptrdiff_t each, ptrdiff_t taps,
+                                                     ptrdiff_t n, ptrdiff_t o, ptrdiff_t m, uint32_t *start, uint32_t *copied,
+                                                     ptrdiff_t *apart)
 {
     const ARGS(oic_conv_planes) *const a = v->a;
     const ptrdiff_t run = a->along ? (a->taps_x + FOUR - 1) / FOUR * FOUR : FOUR; /* bytes, the last of which words may leave out */
     const ptrdiff_t words = a->along ? v->x.taps : NAME(oic_conv_words)(v->inputs, v->inputs / FOUR * FOUR);
-    const ptrdiff_t before = a->along ? 0 : v->inputs / FOUR * FOUR * a->taps_y * a->taps_x; /* bytes, which fill words */
-    const ptrdiff_t full = words * OIC_WORD == run ? v->each : before;
-    const int as_they_are = OIC_WORD == FOUR && full == v->each;
-    const uint32_t *const first = as_they_are ? (const uint32_t *)(const void *)(a->w + o * v->each) : v->weights;
+    const ptrdiff_t before = a->along ? 0 : v->inputs / FOUR * FOUR * taps; /* bytes, which fill words */
+    const ptrdiff_t full = words * OIC_WORD == run ? each : before;
+    const int as_they_are = OIC_WORD == FOUR && full == each;
+    const uint32_t *const first = as_they_are ? (const uint32_t *)(const void *)(w + o * v->each) : copied;
+    *apart = as_they_are ? v->each / OIC_WORD : n;
     for (ptrdiff_t r = 0; r < m; ++r) {
-        const int8_t *const from = a->w + (o + r) * v->each;
-        uint32_t *const to = v->weights + r * v->words, *rest = to + full / OIC_WORD;
+        const int8_t *const from = w + (o + r) * v->each;
+        uint32_t *const to = copied + r * n, *rest = to + full / OIC_WORD;
         if (!as_they_are) {
             oic_words_of_x(to, from, full);
         }
-        for (ptrdiff_t k = full; k < v->each; k += run, rest += words) {
+        for (ptrdiff_t k = full; k < each; k += run, rest += words) {
             oic_words_of_x(rest, from + k, words * OIC_WORD);
         }
-        start[r] = (a->b != NULL ? (uint32_t)B_LOAD(a->b, o + r) : 0u) - oic_words_higher(first + r * v->words, v->words);
+        start[r] = (a->b != NULL ? (uint32_t)B_LOAD(a->b, o + r) : 0u) - oic_words_higher(first + r * *apart, n);
     }
     return first;
 }
@@ -446,14 +454,129 @@ static inline void NAME(oic_conv_outputs)(const NAME(oic_conv_view) *v, const in
     }
 }
 
-/* Units first..end-1: OIC_CONV_OUTPUTS output channels of a group, or fewer, in a block of an image. */
-static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
+/* Taps that class f of positions meets. */
+static inline ptrdiff_t NAME(oic_conv_met)(const oic_conv_axis *axis, ptrdiff_t f)
 {
-    const ARGS(oic_conv_planes) *const a = args;
+    ptrdiff_t met = 0, phase;
+    for (ptrdiff_t k = 0; k < axis->taps; ++k) {
+        met += oic_conv_tap(axis, f, k, &phase) >= 0;
+    }
+    return met;
+}
+
+/* to = n sums of output o as they are stored. */
+static inline void NAME(oic_conv_stored)(const NAME(oic_conv_view) *v, uint32_t *sum, ptrdiff_t n, ptrdiff_t o, W_T *restrict to)
+{
+#if defined(OIC_REQUANTIZES)
+    if (sizeof *to == 1 && oic_requantized_to_bytes(&v->a->by, o, v->within)) {
+        oic_requantized_bytes(&v->a->by, sum, n, o, v->within, W_LOW < 0, (uint8_t *)(void *)to);
+        return;
+    }
+#endif
+    NAME(oic_conv_results)(v, sum, n, o);
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        W_STORE(to, i, (W_C)sum[i]);
+    }
+}
+
+/* Positions of a class in a row from a column on, of at most m, where it has `wide`. */
+static inline ptrdiff_t NAME(oic_conv_left)(ptrdiff_t wide, ptrdiff_t column, ptrdiff_t m)
+{
+    return wide - column < m ? wide - column : m;
+}
+
+/* Store n results at positions from number p of a block on, which has so many columns and begins at y: those of a row `apart`, rows
+   `down`.  A row has as many as wide[0] says; where that is not NULL, `beside` are results of the next class, of which a row has
+   wide[1], as many or one less. */
+static inline void NAME(oic_conv_scatter)(const W_T *restrict from, const W_T *restrict beside, ptrdiff_t n, ptrdiff_t p, ptrdiff_t columns,
+                                          const ptrdiff_t *wide, W_T *y, ptrdiff_t apart, ptrdiff_t down)
+{
+    for (ptrdiff_t e = 0, m; e < n; e += m) {
+        const ptrdiff_t column = (p + e) % columns;
+        W_T *restrict const to = y + (p + e) / columns * down + column * apart;
+        m = NAME(oic_conv_left)(columns, column, n - e);
+        const ptrdiff_t all = NAME(oic_conv_left)(wide[0], column, m);
+        ptrdiff_t i = 0;
+        if (beside != NULL) {
+            for (const ptrdiff_t both = NAME(oic_conv_left)(wide[1], column, m); i < both; ++i) {
+                to[2 * i] = from[e + i];
+                to[2 * i + 1] = beside[e + i];
+            }
+        }
+        for (; i < all; ++i) {
+            to[i * apart] = from[e + i];
+        }
+    }
+}
+
+/* Outputs o0..o1-1 of group g of image n in a block of rows and columns of positions of each class, from (y0, x0) on, at most.  Of two
+   classes of columns, results are stored together. */
+OIC_LOOP void NAME(oic_conv_classes)(const NAME(oic_conv_view) *v, ptrdiff_t n, ptrdiff_t g, ptrdiff_t o0, ptrdiff_t o1, ptrdiff_t y0,
+                                     ptrdiff_t rows, ptrdiff_t x0, ptrdiff_t columns)
+{
+    const ARGS(oic_conv_planes) *const a = v->a;
+    const ptrdiff_t plane = a->out_height * a->out_width, fours = (v->inputs + FOUR - 1) / FOUR, rest = v->inputs / FOUR * FOUR;
+    const ptrdiff_t deep = rest / OIC_WORD + (rest < v->inputs ? NAME(oic_conv_words)(v->inputs, rest) : 0); /* words of a tap */
+    const ptrdiff_t down = v->y.classes * a->out_width, apart = v->x.classes, beside = apart == 2 ? 2 : 1;
+    const int32_t *at = v->at;
+    const T *w = a->w;
+    for (ptrdiff_t fy = 0; fy < v->y.classes; ++fy) {
+        const ptrdiff_t met = NAME(oic_conv_met)(&v->y, fy), last = oic_conv_positions(&v->y, fy) - y0;
+        const ptrdiff_t high = rows < last ? rows : last, positions = high > 0 ? (high - 1) * v->lanes.pitch + columns : 0;
+        for (ptrdiff_t fx = 0; fx < apart; fx += beside) {
+            ptrdiff_t taps[2] = {0}, wide[2] = {0}, step[2] = {0};
+            for (ptrdiff_t i = 0; i < beside; ++i) {
+                const ptrdiff_t here = oic_conv_positions(&v->x, fx + i) - x0;
+                taps[i] = met * NAME(oic_conv_met)(&v->x, fx + i);
+                wide[i] = here < columns ? here : columns;
+            }
+            for (ptrdiff_t o = o0, m; o < o1 && positions > 0; o += m) {
+                const ptrdiff_t tiles = (o1 - o + OIC_WORD_ROWS - 1) / OIC_WORD_ROWS, to = g * v->outputs + o;
+                W_T *const y = a->y + ((n * a->outputs + to) * a->out_height + fy + y0 * v->y.classes) * a->out_width + fx + x0 * apart;
+                uint32_t start[2][OIC_WORD_ROWS], sum[2][OIC_WORD_ROWS * SPAN];
+                const uint32_t *weights[2] = {NULL, NULL};
+                m = (o1 - o + tiles - 1) / tiles; /* as even as can be */
+                for (ptrdiff_t i = 0; i < beside; ++i) {
+                    weights[i] = NAME(oic_conv_weights)(v, w + i * fours * FOUR * taps[0], fours * FOUR * taps[i], taps[i], deep * taps[i],
+                                                        to, m, start[i], v->weights + i * OIC_WORD_ROWS * deep * taps[0], &step[i]);
+                }
+                for (ptrdiff_t p = 0; p < positions; p += v->lanes.span) {
+                    const ptrdiff_t some = positions - p < v->lanes.span ? positions - p : v->lanes.span;
+                    const ptrdiff_t row = p / v->lanes.pitch, column = p % v->lanes.pitch;
+                    const uint32_t *const from = v->planes + row * v->x.extent + column;
+                    const ptrdiff_t first = row * columns + (column < columns ? column : columns);
+                    int32_t few[OIC_CONV_PLACES];
+                    const int32_t *const place = oic_conv_places(&v->lanes, some, few);
+                    for (ptrdiff_t i = 0; i < beside; ++i) {
+                        oic_words_sum(sum[i], SPAN, m, weights[i], step[i], from, at + i * deep * taps[0], deep * taps[i], start[i],
+                                      place, some);
+                    }
+                    for (ptrdiff_t r = 0; r < m; ++r) {
+                        W_T stored[2][SPAN];
+                        ptrdiff_t kept = 0;
+                        for (ptrdiff_t i = 0; i < beside; ++i) {
+                            kept = NAME(oic_conv_packed)(sum[i] + r * SPAN, v->lanes.pitch, column, columns, some);
+                            NAME(oic_conv_stored)(v, sum[i] + r * SPAN, kept, to + r, stored[i]);
+                        }
+                        NAME(oic_conv_scatter)(stored[0], beside == 2 ? stored[1] : NULL, kept, first, columns, wide, y + r * plane, apart,
+                                               down);
+                    }
+                }
+            }
+            at += deep * (taps[0] + taps[1]);
+            w += fours * FOUR * (taps[0] + taps[1]);
+        }
+    }
+}
+
+/* Units first..end-1: OIC_CONV_OUTPUTS output channels of a group, or fewer, in a block of an image. */
+static inline void NAME(oic_conv_in_planes)(const ARGS(oic_conv_planes) *a, int transposed, ptrdiff_t first, ptrdiff_t end,
+                                            int worker)
+{
     NAME(oic_conv_view) v = {
         .a = a, .inputs = a->channels / a->groups, .outputs = a->outputs / a->groups,
-        .y = {a->height, a->out_height, a->taps_y, a->stride_y, a->padding_y, a->dilation_y, .count = a->rows},
-        .x = {a->width, a->out_width, a->taps_x, a->stride_x, a->padding_x, a->dilation_x, .count = a->columns},
+        .y = {a->height, a->out_height, a->taps_y, a->stride_y, a->padding_y, a->dilation_y, transposed, .count = a->rows},
+        .x = {a->width, a->out_width, a->taps_x, a->stride_x, a->padding_x, a->dilation_x, transposed, .count = a->columns},
     };
     v.each = a->taps_y * FOUR *
              (a->along ? v.inputs * ((a->taps_x + FOUR - 1) / FOUR) : (v.inputs + FOUR - 1) / FOUR * a->taps_x);
@@ -468,7 +591,7 @@ static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first,
     v.within = oic_requantized_within((int64_t)W_LOW, (int64_t)W_HIGH, a->by.zero_point);
 #endif
     v.planes = oic_own(a->work, worker, (size_t)a->room);
-    if (NAME(oic_conv_is_near)(&v)) {
+    if (!transposed && NAME(oic_conv_is_near)(&v)) {
         NAME(oic_conv_near)(&v, first, end, v.planes);
         return;
     }
@@ -476,8 +599,12 @@ static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first,
     uint32_t *const spare = v.planes + NAME(oic_conv_deep)(&v) * v.y.phases * v.x.phases * v.size;
     oic_words_zero(spare, SPARE);
     v.at = (int32_t *)(void *)(spare + SPARE);
-    NAME(oic_conv_tables)(&v);
-    v.weights = (uint32_t *)(void *)(v.at + v.words);
+    int32_t *behind = v.at;
+    for (ptrdiff_t f = 0; f < v.y.classes * v.x.classes; ++f) {
+        behind = NAME(oic_conv_table)(&v, f / v.x.classes, f % v.x.classes, behind);
+    }
+    v.words = behind - v.at;
+    v.weights = (uint32_t *)(void *)behind;
     const ptrdiff_t parts = oic_conv_parts(v.outputs), plane = a->out_height * a->out_width;
     const ptrdiff_t blocks_y = oic_conv_blocks(&v.y), blocks_x = oic_conv_blocks(&v.x);
     for (ptrdiff_t unit = first; unit < end; ++unit) {
@@ -485,9 +612,9 @@ static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first,
         const ptrdiff_t x0 = block % blocks_x * a->columns, g = block / blocks_x / blocks_y % a->groups;
         const ptrdiff_t n = block / blocks_x / blocks_y / a->groups, y0 = oic_conv_start(&v.y, blocks_y, at_y);
         const ptrdiff_t rows = oic_conv_start(&v.y, blocks_y, at_y + 1) - y0;
-        const ptrdiff_t along = a->out_width - x0, columns = along < a->columns ? along : a->columns;
+        const ptrdiff_t along = oic_conv_positions(&v.x, 0) - x0, columns = along < a->columns ? along : a->columns;
         const ptrdiff_t o1 = v.outputs * (part + 1) / parts;
-        if (a->rows * a->columns < FEW) {
+        if (!transposed && a->rows * a->columns < FEW) {
             for (ptrdiff_t i = 0; i < rows * columns; ++i) {
                 const ptrdiff_t oy = y0 + i / columns, ox = x0 + i % columns, o0 = v.outputs * part / parts;
                 int8_t *const window = (int8_t *)(void *)v.weights;
@@ -500,8 +627,12 @@ static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first,
             NAME(oic_conv_fill)(&v, n, g, y0, rows, x0);
             *held = block + 1;
         }
-        if (v.inputs > 1) {
+        if (transposed || v.inputs > 1) {
             oic_conv_lanes_set(&v.lanes, columns, v.x.extent, SPAN, OIC_LANES);
+        }
+        if (transposed) {
+            NAME(oic_conv_classes)(&v, n, g, v.outputs * part / parts, o1, y0, rows, x0, columns);
+            continue;
         }
         const ptrdiff_t positions = v.inputs == 1 ? 0 : (rows - 1) * v.lanes.pitch + columns;
         for (ptrdiff_t o = v.outputs * part / parts, m; o < o1; o += m) {
@@ -509,7 +640,9 @@ static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first,
             W_T *const y = a->y + ((n * a->outputs + to) * a->out_height + y0) * a->out_width + x0;
             uint32_t start[OIC_WORD_ROWS], sum[OIC_WORD_ROWS * SPAN];
             m = (o1 - o + tiles - 1) / tiles; /* as even as can be */
-            const uint32_t *const weights = NAME(oic_conv_weights)(&v, to, m, start);
+            ptrdiff_t apart;
+            const uint32_t *const weights = NAME(oic_conv_weights)(&v, a->w, v.each, a->taps_y * a->taps_x, v.words, to, m, start,
+                                                                   v.weights, &apart);
             if (v.inputs == 1) {
                 if (NAME(oic_conv_short)(&v, columns)) {
                     NAME(oic_conv_short_rows)(&v, weights, start, y, to, m, rows, columns);
@@ -523,7 +656,7 @@ static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first,
                 const ptrdiff_t row = p / v.lanes.pitch, column = p % v.lanes.pitch;
                 const uint32_t *const from = v.planes + row * v.x.extent + column;
                 int32_t few[OIC_CONV_PLACES];
-                oic_words_sum(sum, SPAN, m, weights, v.words, from, v.at, v.words, start,
+                oic_words_sum(sum, SPAN, m, weights, apart, from, v.at, v.words, start,
                               oic_conv_places(&v.lanes, some, few), some);
                 const ptrdiff_t at = row * columns + (column < columns ? column : columns);
                 for (ptrdiff_t r = 0; r < m; ++r) {
@@ -535,21 +668,51 @@ static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first,
     }
 }
 
+/* How many units there are, of so many positions of a class. */
+static inline ptrdiff_t NAME(oic_conv_units)(const ARGS(oic_conv_planes) *a, ptrdiff_t down, ptrdiff_t along)
+{
+    const ptrdiff_t blocks_y = (down + a->rows - 1) / a->rows, blocks_x = (along + a->columns - 1) / a->columns;
+    return a->batch * a->groups * oic_conv_parts(a->outputs / a->groups) * blocks_y * blocks_x;
+}
+
+static inline void NAME(oic_conv_planes_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
+{
+    NAME(oic_conv_in_planes)(args, 0, first, end, worker);
+}
+
 static inline void NAME(oic_conv_planes)(const ARGS(oic_conv_planes) *a)
 {
-    const ptrdiff_t parts = oic_conv_parts(a->outputs / a->groups);
-    const ptrdiff_t blocks_y = (a->out_height + a->rows - 1) / a->rows, blocks_x = (a->out_width + a->columns - 1) / a->columns;
     oic_conv_begin(a->work, 1, a->room);
-    NAME(oic_conv_planes_part)(a, 0, a->batch * a->groups * parts * blocks_y * blocks_x, 0);
+    NAME(oic_conv_in_planes)(a, 0, 0, NAME(oic_conv_units)(a, a->out_height, a->out_width), 0);
+}
+
+static inline void NAME(oic_conv_transpose_planes_part)(const void *args, ptrdiff_t first, ptrdiff_t end, int worker)
+{
+    NAME(oic_conv_in_planes)(args, 1, first, end, worker);
+}
+
+static inline void NAME(oic_conv_transpose_planes)(const ARGS(oic_conv_transpose_planes) *a)
+{
+    const ptrdiff_t down = (a->out_height + a->stride_y - 1) / a->stride_y;
+    const ptrdiff_t along = (a->out_width + a->stride_x - 1) / a->stride_x;
+    oic_conv_begin(a->work, 1, a->room);
+    NAME(oic_conv_in_planes)(a, 1, 0, NAME(oic_conv_units)(a, down, along), 0);
 }
 
 #if defined(OIC_POOL_H)
-/* The same, divided among threads. */
+/* The same two, divided among threads. */
 static inline void NAME(oic_conv_planes_divided)(oic_pool *pool, int most, ptrdiff_t units, int64_t work,
                                                  const ARGS(oic_conv_planes) *a)
 {
     oic_conv_begin(a->work, most, a->room);
     oic_divide(pool, most, units, work, NAME(oic_conv_planes_part), a);
+}
+
+static inline void NAME(oic_conv_transpose_planes_divided)(oic_pool *pool, int most, ptrdiff_t units, int64_t work,
+                                                           const ARGS(oic_conv_transpose_planes) *a)
+{
+    oic_conv_begin(a->work, most, a->room);
+    oic_divide(pool, most, units, work, NAME(oic_conv_transpose_planes_part), a);
 }
 #endif
 

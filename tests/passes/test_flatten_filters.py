@@ -66,6 +66,15 @@ CASES: tuple[tuple[str, Shape, Shape, dict[str, list[int]], str], ...] = (
     ("conv_transpose2d", (4, 6, 9), (4, 3, 3, 4), {"stride": [2, 3], "padding": [2, 1], "dilation": [1, 2]}, PLANES),
     ("conv_transpose2d", (4, 6, 33), (4, 2, 3, 4), {"stride": [2, 1], "padding": [1, 1], "groups": [4]}, PLANES),
     ("conv_transpose2d", (4, 5, 20), (4, 50, 2, 3), {"padding": [1, 0]}, PLANES),
+    ("conv_transpose1d", (70, 31), (70, 5, 16), {"stride": [8], "padding": [4]}, BYTES),
+    ("conv_transpose1d", (2, 6, 3), (6, 7, 3), {"stride": [5], "output_padding": [2]}, BYTES),
+    ("conv_transpose1d", (6, 9), (6, 2, 3), {"stride": [2], "dilation": [4], "groups": [3]}, BYTES),
+    ("conv_transpose1d", (9, 200), (9, 29, 2), {"stride": [2]}, BYTES),
+    ("conv_transpose2d", (4, 6, 9), (4, 3, 3, 4), {"stride": [2, 3], "padding": [2, 1], "dilation": [1, 2]}, BYTES),
+    ("conv_transpose2d", (4, 6, 33), (4, 2, 3, 4), {"stride": [2, 1], "padding": [1, 1], "groups": [4]}, BYTES),
+    ("conv_transpose2d", (2, 7, 13, 17), (7, 101, 3, 3), {"stride": [2, 2], "padding": [1, 1]}, BYTES),
+    ("conv_transpose2d", (16, 1, 1), (16, 3, 1, 1), {"stride": [2, 2]}, BYTES),
+    ("conv_transpose2d", (4, 5, 20), (4, 50, 2, 3), {"padding": [1, 0]}, BYTES),
 )  # fmt: skip
 
 
@@ -79,11 +88,11 @@ def _loops_at_run_time(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(one, "kernels", tuple(map(constants, one.kernels)))
 
 
-def at_run_time(w: Shape, settings: Mapping[str, Any], kernel: str, loops: bool) -> str:
+def at_run_time(name: str, w: Shape, settings: Mapping[str, Any], kernel: str, loops: bool) -> str:
     """The kernel of such a convolution whose weights no pass can see."""
     if kernel not in (BYTES, TILES):
         return "conv" if loops else PLANES
-    if w[2:] in ((1,), (1, 1)):
+    if "transpose" in name or w[2:] in ((1,), (1, 1)):
         return "conv"
     return "depthwise_bytes" if w[1] == 1 and w[0] < 4 * settings.get("groups", [1])[0] else "conv_bytes"
 
@@ -129,7 +138,7 @@ def test_constant_weights_give_the_bits_of_those_at_run_time(loops: bool, monkey
     assert built.program.planned is not None
     kernels = [op.kernel for op in built.program.planned.all_ops() if op.name.startswith("conv")]
     assert kernels[::2] == [kernel for *_, kernel in CASES]
-    assert kernels[1::2] == [at_run_time(w, settings, kernel, loops) for _, _, w, settings, kernel in CASES]
+    assert kernels[1::2] == [at_run_time(name, w, settings, kernel, loops) for name, _, w, settings, kernel in CASES]
     for threads in (1, 2, 3, 7):
         with built.make_executor(threads) as executor:
             found = executor.step(**inputs)

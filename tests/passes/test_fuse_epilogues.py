@@ -29,8 +29,10 @@ CASES: tuple[tuple[str, str, Shape, Shape, dict[str, list[int]], str], ...] = (
     ("conv1d", "i8", (50, 131), (114, 25, 3), {"padding": [2], "groups": [2]}, TILES),
     ("conv2d", "i32", (3, 9, 70), (6, 3, 3, 3), {"stride": [2, 1], "padding": [1, 1]}, PLAIN),
     ("conv1d", "i16", (4, 33), (3, 4, 5), {"padding": [2]}, PLAIN),
-    ("conv_transpose1d", "i8", (2, 6, 13), (6, 7, 3), {"stride": [5], "output_padding": [2]}, PLAIN),
-    ("conv_transpose2d", "i8", (4, 6, 9), (4, 3, 3, 4), {"stride": [2, 3], "padding": [2, 1]}, PLAIN),
+    ("conv_transpose1d", "i8", (2, 6, 13), (6, 7, 3), {"stride": [5], "output_padding": [2]}, WORDS),
+    ("conv_transpose2d", "i8", (4, 6, 9), (4, 3, 3, 4), {"stride": [2, 3], "padding": [2, 1]}, WORDS),
+    ("conv_transpose2d", "i8", (13, 9, 21), (13, 14, 3, 3), {"stride": [1, 2], "output_padding": [0, 1]}, WORDS),
+    ("conv_transpose2d", "i16", (4, 6, 9), (4, 3, 3, 4), {"stride": [2, 3], "padding": [2, 1]}, PLAIN),
 )
 RESULTS = ("i8", "u8", "i16", "u16")
 

@@ -116,6 +116,33 @@ static void convolution(const char *name, ptrdiff_t channels, int kind, int alon
     say_sums(name, to, sizeof to / sizeof *to);
 }
 
+/* Of so many channels, 5 outputs, 3 x 2 taps, a stride of 2 x 2 and 4 x 20 elements, in blocks of 2 x 16 positions of each class. */
+static void transposed(const char *name, ptrdiff_t channels, int kind)
+{
+    static int8_t from[8 * 4 * 20], filters[5 * 8 * 6];
+    static int32_t to[5 * 7 * 38], room[2048];
+    for (size_t i = 0; i < sizeof from; ++i) {
+        from[i] = (int8_t)(kind != 1 ? (int)(drawn() & 255u) - 128 : drawn() & 1u ? 127 : -128);
+    }
+    const size_t fours = (size_t)((channels + 3) / 4), each = fours * 24;
+    const size_t taps[] = {1, 1, 2, 2}; /* of the classes */
+    for (size_t o = 0; o < 5; ++o) {
+        size_t i = o * each;
+        for (size_t f = 0; f < 4; ++f) {
+            for (size_t k = 0; k < fours * taps[f] * 4; ++k, ++i) {
+                const int filled = k / (taps[f] * 4) * 4 + k % 4 >= (size_t)channels;
+                filters[i] = (int8_t)(filled ? 0 : kind != 1 ? (int)(drawn() & 255u) - 128 : -128);
+            }
+        }
+    }
+    const oic_conv_transpose_planes_i8_i32_i32_args a = {
+        .x = from, .w = filters, .y = to, .work = room, .batch = 1, .channels = channels, .height = 4, .width = 20, .outputs = 5,
+        .taps_y = 3, .taps_x = 2, .out_height = 7, .out_width = 38, .stride_y = 2, .stride_x = 2, .padding_y = 1, .padding_x = 1,
+        .dilation_y = 1, .dilation_x = 1, .groups = 1, .rows = 2, .columns = 16, .room = sizeof room};
+    oic_conv_transpose_planes_i8_i32_i32(&a);
+    say_sums(name, to, sizeof to / sizeof *to);
+}
+
 /* Of 6 channels, 14 outputs, 3 x 3 taps and 7 x 21 elements, in blocks of 2 x 6 tiles. */
 static void tiles(const char *name, int kind)
 {
@@ -165,6 +192,8 @@ static void products(void)
     convolution("largest bytes", 8, 1, 0);
     convolution("bytes along rows", 3, 0, 1);
     convolution("bytes of a channel along rows", 1, 0, 1);
+    transposed("transposed bytes", 7, 0);
+    transposed("transposed largest bytes", 8, 1);
     product("q8 row", 8, 1, 300, 288, 0);
     product("q8 rows", 8, 3, 64, 270, 0);
     product("q8 many rows", 8, 19, 300, 100, 0);

@@ -25,6 +25,7 @@ from oic.ir.core import Value
 from oic.ir.types import TensorType
 from oic.operators import conv
 from oic.operators.conv import Conv2d
+from oic.operators.conv_transpose import ConvTranspose2d
 from oic.toolchain.target import LANGUAGE, MEANING, WARNINGS
 from paths import ROOT
 from processor import AVX2
@@ -118,6 +119,24 @@ void planes(const void *const *p, const ptrdiff_t *n)
     oic_conv_begin(a.work, 2, a.room);
     for (ptrdiff_t unit = 0; unit < n[20]; ++unit) {
         oic_conv_planes_part_i8_i32_i32(&a, unit, unit + 1, unit % 3 == 1);
+    }
+}
+
+void classes(const void *const *p, const ptrdiff_t *n);
+void classes(const void *const *p, const ptrdiff_t *n)
+{
+    const oic_conv_transpose_planes_i8_i32_i32_args a = {
+        .x = p[0], .w = p[1], .b = p[2], .y = (void *)(uintptr_t)p[3], .work = (void *)(uintptr_t)p[4], .batch = n[0],
+        .channels = n[1], .height = n[2], .width = n[3], .outputs = n[4], .taps_y = n[5], .taps_x = n[6], .out_height = n[7],
+        .out_width = n[8], .stride_y = n[9], .stride_x = n[10], .padding_y = n[11], .padding_x = n[12], .dilation_y = n[13],
+        .dilation_x = n[14], .groups = n[15], .rows = n[16], .columns = n[17], .room = n[18]};
+    if (n[19] == 0) {
+        oic_conv_transpose_planes_i8_i32_i32(&a);
+        return;
+    }
+    oic_conv_begin(a.work, 2, a.room);
+    for (ptrdiff_t unit = 0; unit < n[19]; ++unit) {
+        oic_conv_transpose_planes_part_i8_i32_i32(&a, unit, unit + 1, unit % 3 == 1);
     }
 }
 
@@ -448,6 +467,46 @@ def test_convolutions_of_bytes_are_exact(library: CDLL) -> None:
             y[:] = 1 << 30
             call(library, "planes", [guarded(x), guarded(op.flattened(w)), b, y, work], [*sizes, units])
             assert np.array_equal(y, wanted), (x_shape, w.shape, units)
+
+
+# x; outputs of a group, taps; stride, padding, dilation, output_padding; groups; bytes of planes: one class and several, those of
+# two columns stored together, classes without taps, one column less of the second, channels that fill words, and some left
+CLASSES = [
+    ((1, 1, 1, 1), (1, 1, 1), ((1, 1), (0, 0), (1, 1), (0, 0)), 1, 1 << 17),
+    ((2, 7, 5, 19), (13, 3, 2), ((1, 1), (1, 1), (1, 1), (0, 0)), 1, 2048),
+    ((1, 8, 6, 9), (14, 2, 2), ((2, 2), (0, 0), (1, 1), (0, 0)), 1, 1 << 17),
+    ((2, 6, 5, 21), (5, 3, 3), ((2, 2), (1, 1), (1, 1), (0, 1)), 2, 1024),
+    ((1, 4, 7, 70), (101, 4, 3), ((3, 2), (2, 1), (1, 1), (0, 0)), 1, 1 << 14),
+    ((1, 5, 4, 33), (3, 1, 1), ((2, 2), (0, 0), (1, 1), (1, 0)), 1, 1 << 17),
+    ((1, 3, 4, 9), (2, 2, 3), ((1, 4), (0, 1), (2, 2), (0, 2)), 3, 1 << 17),
+    ((1, 9, 1, 40), (3, 1, 16), ((1, 8), (0, 4), (1, 1), (0, 0)), 1, 1 << 12),
+    ((1, 4, 3, 3), (2, 3, 3), ((2, 2), (3, 3), (2, 2), (1, 1)), 2, 1 << 17),
+]
+
+
+def test_transposed_convolutions_of_bytes_are_exact(library: CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    monkeypatch.setattr(conv, "LEAST", 16)
+    for x_shape, (outputs, *taps), settings, groups, planes in CLASSES:
+        monkeypatch.setattr(conv, "PLANES", planes)
+        for values in ([-128], [-128, 127, -1, 3]):
+            x, w = (rng.choice(values, shape).astype(np.int8) for shape in (x_shape, (x_shape[1], outputs, *taps)))
+            b = rng.integers(-9, 9, outputs * groups).astype(np.int32)
+            operands = [Value(TensorType(kind, a.shape)) for a, kind in ((x, dtypes.i8), (w, dtypes.i8), (b, dtypes.i32))]
+            names = ("stride", "padding", "dilation", "output_padding")
+            op = ConvTranspose2d(*operands, acc=dtypes.i32, groups=groups, **dict(zip(names, map(list, settings), strict=True)))
+            wanted, flat = op.reference(x, w, b), op.flattened(w)
+            op.flatten()
+            operands[1].type = TensorType(dtypes.i8, flat.shape)
+            assert np.array_equal(op.reference(x, flat, b), wanted)
+            given = op._word_args()
+            block = [given[name] for name in ("rows", "columns", "room")]
+            sizes = [*x_shape, outputs * groups, *taps, *wanted.shape[2:], *(n for pair in settings[:3] for n in pair), groups, *block]
+            y, work = guarded(np.empty(wanted.shape, np.int32)), guarded(np.full(2 * (-(-block[2] // 64) * 64), 1, np.uint8))
+            for units in (0, op._units()):  # at once; each alone, of two workers
+                y[:] = 1 << 30
+                call(library, "classes", [guarded(x), guarded(flat), b, y, work], [*sizes, units])
+                assert np.array_equal(y, wanted), (x_shape, w.shape, units)
 
 
 # x, taps, padding, dilation, groups, bytes of points of a block: of one tile, of several rows of them, of parts of one; all of an image

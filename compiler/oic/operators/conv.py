@@ -80,6 +80,13 @@ def _filled(w: Array, axis: int) -> Array:
     return np.pad(w, added)
 
 
+def in_fours(w: Array) -> Array:
+    """Rows of weights [outputs, channels, taps]: [fours of channels, taps, 4]."""
+    outputs, _, taps = w.shape
+    filled = _filled(w, 1)
+    return filled.reshape(outputs, filled.shape[1] // FOUR, FOUR, taps).swapaxes(-1, -2).reshape(outputs, -1)
+
+
 class Convolution(Sums):
     """What the four convolutions share: operands, settings, the reference's frame."""
 
@@ -142,8 +149,7 @@ class Convolution(Sums):
             return w.reshape(outputs, -1)
         if self._in_rows():
             return _filled(w, -1).reshape(outputs, -1)
-        filled = _filled(w.reshape(outputs, channels, math.prod(taps)), 1)
-        return filled.reshape(outputs, -1, FOUR, filled.shape[-1]).swapaxes(-1, -2).reshape(outputs, -1)
+        return in_fours(w.reshape(outputs, channels, math.prod(taps)))
 
     def operations(self) -> Dim:
         return 2 * self.result.tensor.size * dims.product(self._window())

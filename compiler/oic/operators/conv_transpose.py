@@ -14,7 +14,7 @@ from oic.ir.core import OpError
 from oic.ir.dims import Dim
 from oic.kernels.kernel import Kernel
 from oic.kernels.targets import Target
-from oic.operators.conv import Convolution, two_axes
+from oic.operators.conv import Convolution, in_fours, two_axes
 from oic.operators.quant import or_requantized
 from oic.operators.quantized import products
 
@@ -31,18 +31,25 @@ class ConvolutionTranspose(Convolution):
                fits=Convolution._fits_planes, units=Convolution._units, work=products, phases=True,
                cost=lambda op, target: 0.0 if target.hosted else math.inf),
         *or_requantized(
+            Kernel("conv_planes_int", Convolution._types, Convolution._word_args, call="conv_transpose_planes",
+                   fits=Convolution._in_words, units=Convolution._units, work=products, phases=True),
+            "conv_planes_requantized"),
+        *or_requantized(
             Kernel("conv", Convolution._types, Convolution._args, call="conv_transpose",
                    fits=lambda op: op.taps is None, units=Convolution._lines, work=products)),
     )  # fmt: skip
 
     def flattens(self, target: Target) -> bool:
-        return target.hosted and self.x.dtype.is_float and super().flattens(target)
+        return target.hosted and super().flattens(target)
 
     def _inputs(self) -> Dim:
         return super()._inputs() if self.taps else self.w.shape[0]
 
     def operations(self) -> Dim:
         return dims.floor_div(2 * self.x.tensor.size * self._outputs(), self.groups) * dims.product(self._window()[1:])
+
+    def _in_rows(self) -> bool:
+        return False
 
     def _outputs(self) -> Dim:
         return self.w.shape[0] if self.taps else self.w.shape[1] * self.groups
@@ -68,8 +75,9 @@ class ConvolutionTranspose(Convolution):
         rows, window = self.groups * outputs, two_axes(1, taps)
         split = w.reshape(self.groups, channels // self.groups, outputs, *window).swapaxes(1, 2)
         split = split.reshape(rows, channels // self.groups, *window)
-        parts = [split[..., ys, :][..., xs].reshape(rows, -1) for ys, xs in product(*self._order())]
-        return np.concatenate(parts, -1)
+        parts = (split[..., ys, :][..., xs].reshape(*split.shape[:2], -1) for ys, xs in product(*self._order()))
+        lie = in_fours if not self.x.dtype.is_float else lambda part: part.reshape(rows, -1)
+        return np.concatenate([lie(part) for part in parts], -1)
 
     def _extent(self) -> list[Dim]:
         found: list[Dim] = []
