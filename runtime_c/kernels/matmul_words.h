@@ -10,8 +10,9 @@
 #include "common/own.h"
 #include "../simd/words.h"
 
-#define OIC_MATMUL_PART 48            /* rows that a thread takes at a time, at least */
+#define OIC_MATMUL_PART 48               /* rows that a thread takes at a time, at least */
 #define OIC_MATMUL_LINE (4 * OIC_LANES)  /* columns whose bytes are a line of a cache */
+#define OIC_MATMUL_AHEAD 16              /* rows of b whose parts are asked for before they are read */
 #define OIC_MATMUL_SPAN (16 * OIC_LANES) /* sums of a row on the stack */
 
 typedef struct {
@@ -67,6 +68,9 @@ static inline void NAME(oic_matmul_turn)(const NAME(oic_matmul_view) *v, const i
         for (ptrdiff_t i = 0; i < OIC_WORD; ++i) {
             const ptrdiff_t at = k * OIC_WORD + i;
             from[i] = b + (at < v->m->K ? at : v->m->K - 1) * bk;
+            for (ptrdiff_t c = 0; bn == 1 && at + OIC_MATMUL_AHEAD < v->m->K && c < n; c += OIC_MATMUL_LINE) {
+                OIC_TILE_AHEAD_NEAR(from[i] + OIC_MATMUL_AHEAD * bk + c);
+            }
         }
         oic_words_of_w(v->tiles + k * v->wide, from, n, bn);
     }
@@ -163,6 +167,7 @@ static inline void NAME(oic_matmul_words_divided)(oic_pool *pool, int most, ptrd
 #endif
 
 #undef OIC_MATMUL_PART
+#undef OIC_MATMUL_AHEAD
 #undef OIC_MATMUL_LINE
 #undef OIC_MATMUL_SPAN
 #include "end.h"
