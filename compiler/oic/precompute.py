@@ -6,7 +6,6 @@ every machine of the class of numerics.
 
 import math
 import shutil
-import zlib
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -24,6 +23,7 @@ from oic.kernels.targets import NATIVE, TARGETS, Target
 from oic.library.build import load
 from oic.library.cache import Cache, key_of
 from oic.library.emit import Files, LibrarySpec, write
+from oic.memory.crc32c import crc32c
 from oic.session.interface import SessionVariable, interface
 from oic.session.synthesizer import CompiledExecutor
 from oic.toolchain.compiler import CANDIDATES, compile_c, words_of
@@ -50,14 +50,14 @@ def in_c(part: Module, target: Target) -> Mapping[str, Array] | None:
             if not _compute(files, target, path):
                 return None
             if cache is not None:
-                cache.put(key, path, zlib.crc32(path.read_bytes()))
+                cache.put(key, path, crc32c(path.read_bytes()))
         return _read(planned.function("entry"), path)
     return None
 
 
 def _is_kept(cache: Cache, key: str, path: Path) -> bool:
     """Put the results there that were computed before, if there are; an entry whose bytes are others now is removed."""
-    if (known := cache.get(key, path, int)) is not None and known != zlib.crc32(path.read_bytes()):
+    if (known := cache.get(key, path, int)) is not None and known != crc32c(path.read_bytes()):
         cache.remove(key)
         path.unlink()  # which may be the file of the entry by another name
         return False

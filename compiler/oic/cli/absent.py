@@ -5,7 +5,6 @@ them.
 """
 
 import math
-import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -19,6 +18,7 @@ from oic.cli import options as common
 from oic.driver import Program, compile_graph
 from oic.dtypes import Array
 from oic.ir import dims
+from oic.memory.crc32c import crc32c
 from oic.model import Model, TensorInfo
 from oic.model.tensors import Computed, TensorSource
 
@@ -65,7 +65,7 @@ def drawn(variable: Variable, shape: tuple[int, ...]) -> Array:
     """
     if not variable.dtype.is_float:
         return zeros(variable, shape)
-    rng, matrix = np.random.default_rng(zlib.crc32(variable.name.encode())), shape[-2:]
+    rng, matrix = np.random.default_rng(crc32c(variable.name.encode())), shape[-2:]
     if math.prod(shape) == 1:
         values = rng.random(matrix, np.float32)
     else:
