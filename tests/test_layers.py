@@ -51,7 +51,7 @@ PARTS: dict[str, set[str]] = {
     "compare": CORE | {"memory", "reference", "session"},
 }
 PARTS["driver"] = set(PARTS) - {"compare", "importers"}
-PARTS["precompute"] = CORE | {"codegen", "driver", "library", "session", "toolchain"}  # runs what a pass asks for
+PARTS["precompute"] = CORE | {"codegen", "driver", "library", "memory", "session", "toolchain"}  # runs what a pass asks for
 PARTS["profile"] = CORE | {"codegen", "compare", "session", "toolchain"}  # measures what sessions run
 PARTS["api"] = set(PARTS) - {"compare", "importers", "profile"}  # the public classes: a driver with sessions
 PARTS["generation"] = BASE | {"api", "check", "importers", "memory", "model", "operators", "session"}  # a user of the public classes
