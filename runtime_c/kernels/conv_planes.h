@@ -553,6 +553,9 @@ OIC_LOOP void NAME(oic_conv_apart)(const NAME(oic_conv_view) *v, ptrdiff_t first
 {
     const ARGS(oic_conv_planes) *const a = v->a;
     const ptrdiff_t window = v->y.taps * v->x.taps, units = NAME(oic_conv_units)(a, v->y.transposed);
+    if (first >= end) { /* perhaps there are no units, and no elements */
+        return;
+    }
     const int64_t all = (int64_t)a->batch * a->outputs * a->out_height * a->out_width;
     const ptrdiff_t last = (ptrdiff_t)(all * end / units);
     for (ptrdiff_t i = (ptrdiff_t)(all * first / units); i < last; ++i) {

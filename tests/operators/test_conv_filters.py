@@ -137,3 +137,21 @@ def test_loops_over_integers_are_shared_among_threads() -> None:
         expected = dict(executor.step(**given))
     for threads in (1, 2, 3):
         same(made.run(threads=threads), expected)
+
+
+EMPTY = """
+graph empty {
+  dynamic { x: f32[N, 2, 4, 4] @max(N=2); w: f32[3, 2, 3, 3]; v: f32[2, 3, 3, 3]; }
+  volatile { y: f32[N, 3, 4, 4]; z: f32[N, 3, 6, 6]; }
+  block entry { op conv2d(x, w, padding=1) >> y; op conv_transpose2d(x, v) >> z; return; }
+}"""
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_infinite_filters_of_no_images_give_nothing(count: int) -> None:
+    """Elements that are computed one by one are divided among units, of which there are none."""
+    infinite = np.full((3, 2, 3, 3), np.inf, np.float32)
+    given = {"x": np.ones((count, 2, 4, 4), np.float32), "w": infinite, "v": infinite.reshape(2, 3, 3, 3)}
+    found = Layers(oic.parse(EMPTY), oic.Model(tensors={}), given).run()
+    for name, shape in (("y", (count, 3, 4, 4)), ("z", (count, 3, 6, 6))):
+        np.testing.assert_array_equal(found[name], np.full(shape, np.inf, np.float32))
