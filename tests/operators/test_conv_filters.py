@@ -155,3 +155,14 @@ def test_infinite_filters_of_no_images_give_nothing(count: int) -> None:
     found = Layers(oic.parse(EMPTY), oic.Model(tensors={}), given).run()
     for name, shape in (("y", (count, 3, 4, 4)), ("z", (count, 3, 6, 6))):
         np.testing.assert_array_equal(found[name], np.full(shape, np.inf, np.float32))
+
+
+@pytest.mark.parametrize("kind, workers", [("i4", 1), ("i16", 2)])
+def test_threads_store_no_byte_in_common(kind: str, workers: int) -> None:
+    """A row of results of 4 bits may end within a byte, where the next one begins."""
+    text = f"""graph g {{ dynamic {{ x: {kind}[6, 90, 41]; w: {kind}[10, 6, 3, 3]; v: {kind}[6, 10, 3, 3]; }}
+      volatile {{ y: {kind}[10, 88, 39]; z: {kind}[10, 92, 43]; }}
+      block entry {{ op conv2d(x, w) >> y; op conv_transpose2d(x, v) >> z; return; }} }}"""
+    planned = oic.Synthesizer(oic.parse(text), threads=2).build().program.planned
+    assert planned is not None
+    assert [op.workers for op in planned.all_ops() if op.name.startswith("conv")] == [workers] * 2

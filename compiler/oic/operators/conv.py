@@ -396,7 +396,9 @@ class Convolution(Sums):
         return dims.product([*self.x.shape[: -self.spatial - 1], self.groups, self._parts(), *blocks])
 
     def _lines(self) -> Dim:
-        """Rows of the result, of a few output channels of a group each."""
+        """Rows of the result, of a few output channels each, that threads can share; packed ones share bytes."""
+        if self.result.dtype.packed:
+            return 1
         few = dims.floor_div(dims.floor_div(self._outputs(), self.groups) + ROWS - 1, ROWS)
         return dims.product([*self.x.shape[: -self.spatial - 1], self.groups, few, self._sizes(self.result)[0]])
 
