@@ -211,6 +211,16 @@ def test_what_is_worth_no_thread_is_not_divided() -> None:
         assert ("workers" in print_module(module)) is divided
 
 
+def test_angles_that_are_shared_can_be_read_again() -> None:
+    """They have a kernel and workers, though no source names the operator."""
+    text = "dynamic { x: f32[512, 1, 128]; s: i32; } volatile { y: f32[512, 1, 128]; z: f32[512, 1, 128]; }"
+    text += " block entry { op rope(x, pos=s) >> y; op rope(y, pos=s) >> z; return; }"
+    program = compile_graph(oic.parse(text), None, Settings(threads=3))
+    *_, (_, module) = lowered(program.module, program.settings)
+    found = print_module(module)
+    assert 'kernel="rope_angles", workers=3' in found and print_module(parse_module(found)) == found
+
+
 def test_what_is_divided_is_in_the_ir() -> None:
     program = compile_graph(oic.parse(TEXT), model(), Settings(threads=3))
     *_, (_, module) = lowered(program.module, program.settings)

@@ -77,6 +77,39 @@ def test_a_profiling_build_counts_what_a_step_does(executor: CompiledExecutor) -
     assert not any(math.isnan(us) for us in lines.values()) and lines[11] > 0
 
 
+TURNED = """\
+graph turned {
+  dynamic  { x: f32[64, 1, 128]; p: i32[64]; }
+  volatile { y: f32[64, 1, 128]; z: f32[64, 1, 128]; }
+  block entry {
+    assign h: f32[64, 1, 128];
+    op neg(x) >> y;
+    op softmax(y) >> h;
+    loop layers (l in 0..2) {
+      op rope(h, pos=p) >> h;
+      op softmax(h) >> h;
+    }
+    transfer h >> z;
+    return;
+  }
+}
+"""
+
+
+def test_angles_made_before_a_loop_count_for_the_statement_that_turns_by_them(tmp_path: Path) -> None:
+    built = oic.Synthesizer(oic.parse(TURNED, "turned.oi"), profile=True).build(tmp_path)
+    with built.make_executor() as ex:
+        ex.step(x=np.ones((64, 1, 128), np.float32), p=np.arange(64, dtype=np.int32))
+        assert isinstance(ex, CompiledExecutor) and ex.counted is not None
+        places = ex.library.files.unit.places
+        found = {p.spans[0].line: row for p, row in zip(places, ex.counted.tolist(), strict=True) if p.spans}
+        size, angles = 4 * 64 * 128, 4 * 64 * 128
+        assert found[7][3] == size, "the softmax before the loop writes its result alone"
+        assert found[9][3] == 2 * size + angles and found[9][1] == 3
+        times = {r.line: r.microseconds for r in ex.trace()}
+        assert times[9] == found[9][0] / 1e3 > 0 and [r.line for r in ex.trace()].count(9) == 1
+
+
 def test_results_are_those_of_other_builds(executor: CompiledExecutor) -> None:
     x = np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)
     plain = oic.Simulator(oic.parse(GRAPH, "counted.oi")).make_executor()

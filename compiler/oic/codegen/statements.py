@@ -27,9 +27,11 @@ from oic.operators.arrange import Concat
 from oic.operators.fused import Copy, Fused
 from oic.operators.late import is_effect
 from oic.operators.part import Insert, PartEntry
+from oic.operators.position import RopeAngles
 from oic.operators.work import does, elementwise_work, work
 
-MEASURED = (Copy, Fused, Insert, control.Parallel, control.Return)  # beside what `does` what a statement says
+# Beside what `does` what a statement says.
+MEASURED = (Copy, Fused, Insert, RopeAngles, control.Parallel, control.Return)
 IN, OUT, OK = c.Identifier("in"), c.Identifier("out"), c.Identifier("OIC_OK")
 
 

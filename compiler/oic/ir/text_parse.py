@@ -254,10 +254,10 @@ class _Builder(Transformer_NonRecursive[lark.Token, Module]):
             if key in given:
                 raise self._wrong(f"{kinds[0]} '{key}' is given twice", key)
             given[str(key)] = value
-            if key == "kernel" and cls.catalog:
+            if key == "kernel" and (cls.catalog or kernels):
                 if value not in kernels:
                     raise self._unknown(f"{cls.name} has no kernel '{value}'", key, kernels, str(value))
-            elif key == "workers" and (cls.catalog or cls.elementwise) and key not in known:
+            elif key == "workers" and (cls.catalog or cls.elementwise or kernels) and key not in known:
                 if type(value) is not int or value < 1:
                     raise self._wrong(f"workers are a number of threads, not {value}", key, "ir-name")
             elif key not in known:

@@ -42,10 +42,18 @@ def records(interface: Interface, timed: Iterable[tuple[Op, float]]) -> Iterator
     located = ((interface.statement_of(op.span), op, us) for op, us in parts if op.span is not None)
     groups = [list(group) for _, group in itertools.groupby(located, key=lambda each: each[0])]
     done = {group[0][0] for group in groups if any(_shows(op) for _, op, _ in group)}
-    # Checks and counters that passes moved to the front are no second run of their statement.
-    shown = [group for group in groups if group[0][0] not in done or any(_shows(op) for _, op, _ in group)]
+    # Checks, counters and angles that passes moved to the front are no second run of their statement, but of its time.
+    shown: list[list[Located]] = []
+    apart: dict[Span, float] = {}
+    for group in groups:
+        statement = group[0][0]
+        if statement not in done or any(_shows(op) for _, op, _ in group):
+            shown.append(group)
+        else:
+            apart[statement] = apart.get(statement, 0.0) + sum(us for *_, us in group)
     for statement, ops in _joined(shown):
-        yield _record(interface, statement, [op for _, op, _ in ops], sum(us for *_, us in ops))
+        microseconds = apart.pop(statement, 0.0) + sum(us for *_, us in ops)
+        yield _record(interface, statement, [op for _, op, _ in ops], microseconds)
 
 
 Located = tuple[Span, Op, float]
