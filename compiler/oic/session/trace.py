@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from oic.diagnostics import Span
 from oic.ir.control import Parallel
-from oic.ir.core import Op, is_index
+from oic.ir.core import Op, Value, is_index
 from oic.ir.state import StateEntry
 from oic.operators.fused import Fused
+from oic.operators.position import RopeAngles
 from oic.operators.work import does
 from oic.session.interface import Interface
 
@@ -88,16 +89,21 @@ def _parts(op: Op, microseconds: float) -> list[tuple[Op, float]]:
     return [(part, microseconds * (part is main)) for part in inner]
 
 
+def _taken(op: Op) -> list[Value]:
+    """What an op takes; of angles that a pass made, what they are made of."""
+    return [v for given in op.operands for v in (given.op.operands if isinstance(given.op, RopeAngles) else [given])]
+
+
 def _record(interface: Interface, statement: Span, ops: list[Op], microseconds: float) -> Record:
     """The record of a statement: what it does is its last operator or cache operation, or all it was lowered to."""
     main = next((o for o in reversed(ops) if o.catalog or o.reads or o.writes), ops[-1])
     block = interface.block_of(statement) or ""
-    operands = tuple(v.hint for v in sorted(main.operands, key=is_index) if v.hint)  # places after what is moved there
+    operands = tuple(v.hint for v in sorted(_taken(main), key=is_index) if v.hint)  # places after what is moved there
     results = [v.hint for v in main.results if v.hint]
     parts = [o for o in ops if o.catalog and not o.view]
     if len(parts) > 1:  # what goes in, and what comes out, once each
         made = {v for part in parts for v in part.results}
-        operands = tuple(dict.fromkeys(v.hint for part in parts for v in part.operands if v.hint and v not in made))
+        operands = tuple(dict.fromkeys(v.hint for part in parts for v in _taken(part) if v.hint and v not in made))
         results = list(dict.fromkeys(v.hint for part in parts for v in part.results if v.hint))
     written = re.match(r"(?:op\s+)?([\w.]+)", statement.text)
     operator = written[1] if written and interface.statements else main.name
