@@ -7,7 +7,7 @@ import re
 import pytest
 
 from oic import api
-from oic.codegen import weights
+from oic.codegen import template_data, weights
 from oic.ir import encodings
 from oic.ir.quantized import GROUP, ROWS, STREAM
 from oic.kernels.targets import Costs
@@ -37,6 +37,7 @@ SHARED = {
     "OIC_LINEAR_RUN": matmul.RUN,
     "OIC_POOL_MOST": api.MOST_THREADS,
     "OIC_QUANTIZED_BYTES": quantized.GROUP_BYTES,
+    "OIC_ROWS_MOST": template_data.TILE_ROWS,
     "OIC_SAVED_HEAD": saved.HEAD,
     "OIC_SAVED_RUN": saved.RUN,
     "OIC_SAVED_VERSION": saved.VERSION,

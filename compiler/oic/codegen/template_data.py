@@ -23,6 +23,8 @@ from oic.toolchain.code_metrics import Figures, MemoryRow
 from oic.toolchain.stack import THREAD
 from oic.toolchain.target import Target
 
+TILE_ROWS = 8  # OIC_ROWS_MOST of simd/tiles.h, where nothing is said
+
 _ROUNDINGS = {  # OIC_FUSED, what a step of a sum is, and of which builds the bits are the same
     SEPARATE: (0, "two roundings", ""),
     FUSED: (1, "one rounding", ""),
@@ -77,6 +79,7 @@ class TemplateData:
     weights      fingerprint of the blob
     fingerprint  of the build, which is found when all else is known
     figures      what the compiler made of the code; None as long as nothing is compiled
+    rows         of its products, at most, where that is fewer than tiles have; else 0
     api          functions that callers see, beside the entries
     lines        of functions that every library has
     dispatched   functions of the API of a library with several instruction sets, that of each set, and these with
@@ -98,7 +101,7 @@ class TemplateData:
         self.weights_array = weights_array and bool(unit.weights)
         self.maps_weights = not weights_array and bool(unit.weights)
         costs = target.costs
-        self.rows = unit.rows if unit.rows < 8 else 0
+        self.rows = unit.rows if unit.rows < TILE_ROWS else 0
         self.cached = target.hosted and costs.core < unit.weights_bytes <= costs.cores
         self.pooled = target.hosted and threads > 1 and "hosted/pool.h" in unit.headers
         self.threads = f"{unit.macro}_THREADS" if self.pooled else "1"
